@@ -35,6 +35,10 @@ from nova_ext_sched.queries import servers as queries
 # Servers that are read at once: it bounds the memory, whatever a host holds.
 PAGE = 500
 
+# Request specs that one statement reads. For more of them PostgreSQL reads the
+# whole table, with those of servers that were deleted and never archived.
+_SPECS = 100
+
 # The most servers that are read to find one by its name.
 _MOST_NAMED = 1000
 
@@ -345,8 +349,11 @@ def _select_specs(
     column = specs.c.instance_uuid
     joined = specs.outerjoin(members, members.c.instance_uuid == column)
     query = sa.select(column, specs.c.spec, members.c.instance_uuid)
-    rows = context.session.execute(
-        query.select_from(joined).where(column.in_(uuids))
+    rows = queries.execute(
+        context.session,
+        query.select_from(joined).where(column.in_(queries.UUIDS)),
+        uuids,
+        _SPECS,
     )
     return {uuid: (text, member is not None) for uuid, text, member in rows}
 

@@ -5,20 +5,25 @@
 import types
 from unittest import mock
 
+from nova import context
 from nova import exception as nova_exception
 from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models
 from nova.objects import fields as nova_fields
 from oslo_serialization import jsonutils
 from oslo_utils.fixture import uuidsentinel as uuids
+import sqlalchemy as sa
+from sqlalchemy import orm
 import testtools
 
 from nova_ext_sched.dryrun.cloud import servers
+from tests import databases
 
 objects.register_all()
 
 CCTXT = object()
-
-
+#: Of each server.
 IMAGES = {'a': 'image', 'b': '', 'c': 'image'}
 
 
@@ -74,6 +79,33 @@ class ReadTestCase(testtools.TestCase):
             with mock.patch.object(servers, 'PAGE', 5):
                 found = [''.join(page) for page in servers.in_pages(counts)]
             self.assertEqual(pages, found)
+
+
+class SelectSpecsTestCase(testtools.TestCase):
+    def test_a_few_at_once(self):
+        database = self.useFixture(databases.Database('sqlite'))
+        engine = database.replace(api_db.context_manager)
+        used = models.RequestSpec, models.InstanceGroupMember
+        tables = [model.__table__ for model in used]
+        models.BASE.metadata.create_all(engine, tables=tables)
+        with orm.Session(engine) as session, session.begin():
+            for uuid in 'abc':
+                row = models.RequestSpec(instance_uuid=uuid, spec=f'of {uuid}')
+                session.add(row)
+            member = {'instance_uuid': 'b', 'group_id': 1}
+            session.add(models.InstanceGroupMember(**member))
+        asked = []
+        sa.event.listen(
+            engine,
+            'before_cursor_execute',
+            lambda *args: asked.append('request_specs' in args[2]),
+        )
+        ctxt = context.get_admin_context()
+        with mock.patch.object(servers, '_SPECS', 2):
+            found = servers._select_specs(ctxt, [*'abcd'])
+        expected = {uuid: (f'of {uuid}', uuid == 'b') for uuid in 'abc'}
+        self.assertEqual(expected, found)
+        self.assertEqual(2, sum(asked))
 
 
 class LoadTestCase(testtools.TestCase):
