@@ -25,7 +25,6 @@ import sqlalchemy as sa
 
 from nova_ext_sched.policy import licences as policy
 from nova_ext_sched.queries import cells
-from nova_ext_sched.queries import servers
 
 #: How long an answer is used, in seconds.
 SECONDS = 60
@@ -39,7 +38,7 @@ _FLAVORS = sa.select(_spec.flavor_id, _spec.key).where(
     _spec.value == 'required',
 )
 _instance = models.Instance.__table__.c
-_HOSTS = servers.of_living(
+_HOSTS = (
     sa.select(_instance.host, _instance.os_type, _instance.instance_type_id)
     .distinct()
     .where(

@@ -93,7 +93,9 @@ def of_living(query: sa.sql.Select) -> sa.sql.Select:
     """Name to MySQL nova's index by which it finds all servers that live.
 
     By its estimates it would read the whole table or an index of hosts, with
-    all servers that were deleted and never archived.
+    all servers that were deleted and never archived. For commands alone: where
+    nothing was deleted it takes three times as long, and it fails where that
+    index is gone, which no request of nova-scheduler should.
 
     :param query: one that selects rows of instances with ``deleted`` 0
     """
