@@ -24,12 +24,6 @@ from tests.functional import test_osc_moves
 MOVES = int(os.environ.get('NOVA_EXT_SCHED_TEST_MOVES', '50'))
 #: Requests of a move, without those of looks while nova works.
 MOST = 12
-
-
-def _pass(*_, **__):
-    """Stand for what nova-compute does."""
-
-
 _UUID = re.compile('[0-9a-f-]{36}')
 
 
@@ -48,7 +42,8 @@ class ApplyBenchmark(test_osc_moves.ApplyTestCase):
             self.boot(host='host1')
         # After each move both hosts count all of their servers, which no host
         # has as many of as this one: it would take longer than the moves.
-        self.patch(manager.ComputeManager, 'update_available_resource', _pass)
+        counting = 'update_available_resource'
+        self.patch(manager.ComputeManager, counting, lambda *_, **__: None)
 
     def count(self, plan, *arguments, status=0):
         """Apply a plan; return requests by kind, and the CPU they took."""

@@ -146,9 +146,9 @@ class _Migrations:
 
         :raises admission.NotMovable: nova would not move it
         """
-        if server.host not in self._page:
-            self._page = self._page_of[server.host]
-            self._on = dict(self._read(self._page))
+        page = self._page_of[server.host]
+        if page is not self._page:
+            self._page, self._on = page, dict(self._read(page))
         read = self._on.get(server.server, _Read())
         prepared = self._make(server, read)
         prepared.priority = self._places.priorities.read(
