@@ -11,7 +11,7 @@ from collections.abc import Set
 import contextlib
 import functools
 import inspect
-import json
+import pickle
 import typing
 from urllib import parse
 import zlib
@@ -317,13 +317,13 @@ class Candidates:
 
     def pack(self) -> bytes:
         """Return the answer in a tenth of its memory."""
-        return zlib.compress(json.dumps(vars(self)).encode(), level=1)
+        return zlib.compress(pickle.dumps(vars(self)), level=1)
 
     @classmethod
     def unpack(cls, packed: bytes) -> typing.Self:
         """Return an answer that was packed."""
         answer = cls.__new__(cls)
-        vars(answer).update(json.loads(zlib.decompress(packed)))
+        vars(answer).update(pickle.loads(zlib.decompress(packed)))
         return answer
 
 

@@ -23,6 +23,7 @@ are checked again.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 import functools
@@ -256,17 +257,46 @@ class Evacuations:
         self._places, self._cloud = places, places.cloud
         self._hosts: Set[str] = frozenset()
         self._stored: dict[str, servers.Stored] = {}
+        # The hosts that are read with one, by its cell and name.
+        self._page_of: dict[tuple[str, str], list[str]] = {}
+        # The servers of hosts that were read with another.
+        self._ahead: dict[tuple[str, str], list[servers.Stored]] = {}
         # nova-api's refusal, or None, by everything that its checks read.
         self._checked: dict[object, admission.NotMovable | None] = {}
+
+    def expect(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Note which hosts are read next, so that several are read at once.
+
+        :param counts: how many servers each has, by cell, in the order of
+            reading
+        """
+        self._ahead = {}
+        self._page_of = {
+            (cell, host): page
+            for cell, of_cell in counts.items()
+            for page in servers.in_pages(of_cell)
+            for host in page
+        }
 
     def read(self, cell: str, host: str) -> Iterator[servers.Stored]:
         """Yield the servers of a host, for :meth:`prepare`.
 
         :raises cells.CellFailed: the database stops answering
         """
-        for stored in self._places.reader.read_on(
-            cell, [host], attrs=_with_chosen(servers.OF_EVACUATIONS)
-        ):
+        if (cell, host) not in self._ahead:
+            # A host that fails twice is read alone the second time.
+            page = self._page_of.get((cell, host), [host])
+            for other in page:
+                self._page_of.pop((cell, other), None)
+            by_host: dict[tuple[str, str], list[servers.Stored]] = {
+                (cell, other): [] for other in page
+            }
+            for stored in self._places.reader.read_on(
+                cell, page, attrs=_with_chosen(servers.OF_EVACUATIONS)
+            ):
+                by_host[cell, stored.instance.host].append(stored)
+            self._ahead |= by_host
+        for stored in self._ahead.pop((cell, host)):
             self._stored[stored.uuid] = stored
             yield stored
 

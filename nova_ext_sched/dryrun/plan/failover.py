@@ -33,16 +33,17 @@ class Failover:
         survival = survive.Survival(self._places)
         failures, _ = survival.find()
         advance(steps=0, label='Evacuating servers')
-        self._hosts: list[str] = []
+        safe: set[str] = set()
         self._movables: dict[str, movable.Movable] = {}
         self._homes: dict[str, str] = {}
         for failure, _, evacuated in survival.fail(failures, advance):
             if not failure.without_room:
-                self._hosts.append(failure.failure)
+                safe.add(failure.failure)
             for uuid, prepared in evacuated.movables.items():
                 if not isinstance(prepared, Exception):
                     self._movables[uuid] = prepared
                     self._homes[uuid] = failure.failure
+        self._hosts = [host for host in failures if host in safe]
 
     def find_lost(self, future: fork.Fork, empty: Set[str]) -> str | None:
         """Return a host that can no longer fail; None if there is none.

@@ -91,7 +91,8 @@ class Planner:
         # Of a server of two domains, what is prepared is the same.
         self.homes: dict[str, plans.Leaving] = {}
         self.movables: dict[str, movable.Movable | Exception] = {}
-        for host in {*itertools.chain(*self.failures.values())}:
+        hosts = sorted({*itertools.chain(*self.failures.values())})
+        for host in survival.in_cells({host: {host} for host in hosts}):
             try:
                 leaving, _, movables = survival.prepare({host})
             except cells.CellFailed:

@@ -87,7 +87,7 @@ class Priorities:
             f'{servers} {verb} as without a restart priority: expected 1 to '
             f'{_MOST}, highest to lowest, yes or no in '
             f'{messages.clean(self._key)}, got '
-            f'{messages.quoted(next(iter(self._unread.values())))}.'
+            f'{messages.quoted(self._unread[min(self._unread)])}.'
         ]
 
     def take_unread(self) -> dict[str, str]:

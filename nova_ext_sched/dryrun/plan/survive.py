@@ -50,6 +50,11 @@ class Failed(typing.NamedTuple):
     deleted: list[plans.Leaving]
     evacuated: newcomers.Evacuated
 
+    def without_movables(self) -> 'Failed':
+        """Return it without what takes most memory, and cannot be sent."""
+        bare = self.evacuated._replace(movables={})
+        return self._replace(evacuated=bare)
+
 
 class Survival:
     """Lets hosts fail, one failure after the other.
@@ -112,7 +117,7 @@ class Survival:
         failures: Mapping[str, Set[str]],
         advance: progress.Advance = progress.silent,
     ) -> Iterator[Failed]:
-        """Yield the outcome of each failure.
+        """Yield the outcome of each failure, one cell's after another's.
 
         :param failures: the result of :meth:`find`
         :param advance: called after each server
@@ -120,14 +125,30 @@ class Survival:
         """
         advance(total=sum(map(self._count, failures.values())))
         bad: list[str] = []
-        for name, hosts in failures.items():
+        for name in self.in_cells(failures):
             # A cell that stops answering is in the snapshot's faults.
             try:
-                failed = self._fail(name, hosts, advance)
+                failed = self._fail(name, failures[name], advance)
             except cells.CellFailed:
                 continue
             _note_bad(failed.failure, bad, advance)
             yield failed
+
+    def in_cells(self, failures: Mapping[str, Set[str]]) -> Iterator[str]:
+        """Yield the names of failures, one cell's after another's.
+
+        The servers of several are read at once, so :meth:`prepare` each as it
+        is yielded.
+
+        :param failures: the hosts of each
+        """
+        for names in self._split(failures):
+            expected: dict[str, dict[str, int]] = {}
+            for host in itertools.chain(*(sorted(failures[n]) for n in names)):
+                for cell, count in self._counts.get(host, {}).items():
+                    expected.setdefault(cell, {})[host] = count
+            self._evacuations.expect(expected)
+            yield from names
 
     def fail_in_jobs(
         self,
@@ -145,31 +166,20 @@ class Survival:
         def work(
             part: Sequence[str], advance: progress.Advance
         ) -> list[tuple[Failed, Mapping[str, str]]]:
+            of_part = {name: failures[name] for name in part}
             return [
-                (
-                    failed._replace(
-                        evacuated=failed.evacuated._replace(movables={})
-                    ),
-                    priorities.take_unread(),
-                )
-                for failed in self.fail(
-                    {name: failures[name] for name in part}, advance
-                )
+                (failed.without_movables(), priorities.take_unread())
+                for failed in self.fail(of_part, advance)
             ]
 
         advance(total=sum(map(self._count, failures.values())))
         parts = self._split(failures)
         bad: list[str] = []
-        ended: dict[str, tuple[Failed, Mapping[str, str]]] = {}
-        for _, found in jobs.run(
+        for _, ended in jobs.run(
             self._places.cloud, parts, work, number, advance
         ):
-            for failed, unread in found:
+            for failed, unread in ended:
                 _note_bad(failed.failure, bad, advance)
-                ended[failed.failure.failure] = failed, unread
-        for name in failures:
-            if name in ended:
-                failed, unread = ended[name]
                 priorities.add_unread(unread)
                 yield failed
 
@@ -340,21 +350,20 @@ def make(
     if failures and cloud.states:
         # As capacity does: these objects stay until the process ends.
         gc.freeze()
-    with_servers: list[plans.Failure] = []
-    deleted: dict[str, plans.Leaving] = {}
-    evacuated: list[newcomers.Evacuated] = []
+    by_name: dict[str, Failed] = {}
     for failed in (
         survival.fail(failures, advance)
         if number == 1
         else survival.fail_in_jobs(failures, number, advance)
     ):
-        if failed.failure.servers:
-            with_servers.append(failed.failure)
-        deleted |= {one.server: one for one in failed.deleted}
-        if rooms:
-            evacuated.append(failed.evacuated)
+        by_name[failed.failure.failure] = (
+            failed if rooms else failed.without_movables()
+        )
+    ended = [by_name[name] for name in failures if name in by_name]
+    with_servers = [one.failure for one in ended if one.failure.servers]
+    deleted = {one.server: one for each in ended for one in each.deleted}
     for counted in rooms:
-        counted.check(evacuated)
+        counted.check([each.evacuated for each in ended])
     kept = None
     if not (hosts or aggregates):
         enabled = policies.Policies(cloud).on

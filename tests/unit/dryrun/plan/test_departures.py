@@ -2,6 +2,7 @@
 
 from unittest import mock
 
+import fixtures
 import testtools
 
 from nova_ext_sched.dryrun.cloud import cells
@@ -81,3 +82,54 @@ class MigrationsTestCase(testtools.TestCase):
         self.assertEqual([*'abcde'], sorted(alone))
         for one in alone.values():
             self.assertIsInstance(one, movable.Migration)
+
+
+class EvacuationsTestCase(testtools.TestCase):
+    """How the servers of hosts that fail are read."""
+
+    def setUp(self):
+        super().setUp()
+        cloud = self.useFixture(small.Small()).build(CLOUD)
+        self.useFixture(fixtures.MockPatchObject(servers, 'PAGE', 3))
+        # Hosts that were read; a cell that does not answer.
+        self.asked, self.silent = [], ''
+        take = servers.Reader.read_on
+
+        def read_on(reader, cell, hosts, attrs):
+            self.asked.append(''.join(hosts))
+            if cell == self.silent:
+                raise cells.CellFailed(cell=cell, cause='away')
+            return take(reader, cell, hosts, attrs=attrs)
+
+        self.useFixture(
+            fixtures.MockPatchObject(servers.Reader, 'read_on', read_on)
+        )
+        self.evacuations = departures.Evacuations(
+            destinations.Destinations(cloud)
+        )
+        self.evacuations.expect({'cell1': {'h1': 2, 'h2': 1, 'h3': 2}})
+
+    def read(self, host):
+        read = self.evacuations.read('cell1', host)
+        return ''.join(one.uuid for one in read)
+
+    def test_hosts_are_read_together(self):
+        """Each has its own servers, and is read again if it fails again."""
+        found = [self.read(host) for host in ('h1', 'h2', 'h3')]
+        self.assertEqual(['ab', 'c', 'de'], found)
+        self.assertEqual(['h1h2', 'h3'], self.asked)
+        self.assertEqual(['c', 'ab'], [self.read('h2'), self.read('h1')])
+        self.assertEqual(['h2', 'h1'], self.asked[2:])
+
+    def test_one_that_nobody_expects(self):
+        self.evacuations.expect({})
+        self.assertEqual(('ab', ''), (self.read('h1'), self.read('h4')))
+        self.assertEqual(['h1', 'h4'], self.asked)
+
+    def test_a_cell_that_fails(self):
+        """No host of it counts as empty."""
+        self.silent = 'cell1'
+        for host in ('h1', 'h2', 'h1'):
+            self.assertRaises(cells.CellFailed, self.read, host)
+        self.silent = ''
+        self.assertEqual(['ab', 'c'], [self.read('h1'), self.read('h2')])

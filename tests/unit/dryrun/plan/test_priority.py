@@ -78,6 +78,14 @@ class PrioritiesTestCase(testtools.TestCase):
         self.assertEqual([], self.priorities.remarks)
         self.priorities.add_unread(unread)
         self.assertEqual([remark], self.priorities.remarks)
+        # The same value is shown, whichever was read first.
+        self.priorities.take_unread()
+        for values in ({'b': 'never'}, unread):
+            self.priorities.add_unread(values)
+        [remark] = self.priorities.remarks
+        self.assertRegex(remark, r"^2 servers count .*, got 'maybe\\n'\.$")
+        self.priorities.take_unread()
+        self.priorities.add_unread(unread)
         self.assertEqual(500, self.read('HA_Enabled'))
         self.assertEqual([], self.priorities.remarks)
         # One that is yet to come has nothing but its flavor.

@@ -10,6 +10,7 @@ from nova import exception as nova_exception
 
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.plan import survive
 from tests.unit.dryrun.plan import small
 
 NEVER = admission.NotMovable('it is', '', cause='never evacuated')
@@ -43,6 +44,36 @@ class SurviveTestCase(small.TestCase):
         for one in found:
             alone = self.small.survive(cloud, hosts=[one.name]).failed
             self.assertEqual([one], alone)
+
+    def test_one_cell_after_another(self):
+        """The answer has the failures by name."""
+
+        def change(cloud):
+            for cell in ('cell1', 'cell2'):
+                cloud.cells[cell] = mock.Mock(uuid=cell)
+            self.useFixture(
+                fixtures.MonkeyPatch(
+                    f'{servers.__name__}.Reader.count',
+                    lambda _: {
+                        'cell1': {'a': 1, 'c': 2},
+                        'cell2': {'b': 1, 'd': 1},
+                    },
+                )
+            )
+
+        self.small.change = change
+        cloud = 'a=9 s=1; b=9 t=1; c=9 u=1 v=1; d=9 w=1'
+        advance, read = mock.Mock(), []
+        self.useFixture(
+            fixtures.MockPatchObject(
+                survive,
+                '_note_bad',
+                lambda failure, *_: read.append(failure.failure),
+            )
+        )
+        found = self.small.survive(cloud, advance=advance)
+        self.assertEqual([*'acbd'], read)
+        self.assertEqual([*'abcd'], [one.name for one in found.failed])
 
     def test_it_still_counts_on_its_host(self):
         """What the servers of a node have is read at once."""
