@@ -7,19 +7,85 @@ import datetime
 import pathlib
 import typing
 
-from oslo_utils import uuidutils
-
-from nova_ext_sched import messages
+from nova_ext_sched import schema
 from nova_ext_sched.saved import classes
 from nova_ext_sched.saved import container
 from nova_ext_sched.saved import listed
 
-_DIALECTS = ('sqlite', 'mysql', 'postgresql')
-_CELL = {'id', 'uuid', 'name', 'disabled', 'schema'}
-# Characters of an option's value; one of JSON is so bounded in its depth.
-_LONGEST = 5000
-_YEARS = range(2000, 2200)
-_MOST_CELLS = 1000
+_TEXT = {'type': 'string', 'maxLength': 100}
+_TEXTS = {
+    'type': 'object',
+    'propertyNames': _TEXT,
+    'additionalProperties': _TEXT,
+}
+_UUID = {
+    'type': 'string',
+    'pattern': r'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z',
+}
+# Bounded, because oslo.config parses JSON in some options.
+_PLAIN = {
+    'type': ['string', 'number', 'boolean', 'null'],
+    'maxLength': 5000,
+}
+# What oslo.config can have read.
+_OPTION = {
+    'description': 'a value of an option',
+    'anyOf': [
+        _PLAIN,
+        {'type': 'array', 'items': _PLAIN},
+        {'type': 'object', 'additionalProperties': _PLAIN},
+    ],
+}
+
+
+def _form(**parts: typing.Any) -> dict[str, typing.Any]:
+    """Return the schema of a mapping that has exactly these keys."""
+    return {
+        'type': 'object',
+        'required': [*parts],
+        'properties': parts,
+        'additionalProperties': False,
+    }
+
+
+_CELL = _form(
+    id={'type': 'integer'},
+    uuid=_UUID,
+    name={'type': ['string', 'null']},
+    disabled={'type': 'boolean'},
+    schema={'type': 'string'},
+)
+_FORM = _form(
+    format={'const': container.FORMAT},
+    # nova's clock is set to it.
+    saved={
+        'type': 'string',
+        'pattern': r'^2[01]\d\d-\d\d-\d\dT[\d:.]+\Z',
+        'description': 'a time in UTC',
+    },
+    versions=_TEXTS,
+    dialect={'enum': ['sqlite', 'mysql', 'postgresql']},
+    binary={'type': 'array', 'items': {'type': 'string'}},
+    schema={'type': 'string'},
+    cells={'type': 'array', 'items': _CELL, 'maxItems': 1000},
+    options={
+        'type': 'object',
+        'properties': {
+            group: {
+                'type': 'object',
+                'properties': dict.fromkeys(names.split(), _OPTION),
+                'additionalProperties': False,
+            }
+            for group, names in listed.OPTIONS.items()
+        },
+        'additionalProperties': False,
+    },
+    placement={
+        'type': ['object', 'null'],
+        'properties': dict.fromkeys(listed.PLACEMENT.split(), _TEXT),
+        'additionalProperties': False,
+    },
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,64 +116,20 @@ class Header:
                 f'format {form!r}' if form else 'something else',
             )
         try:
-            header = cls(
-                datetime.datetime.fromisoformat(record['saved']),
-                check_texts(record['versions']),
-                record['dialect'],
-                [*map(str, record['binary'])],
-                record['schema'],
-                record['cells'],
-                record['options'],
-                check_texts(record['placement'] or {}),
-            )
-            header._check()
-        except (LookupError, TypeError, ValueError, AttributeError) as exc:
+            errors = schema.Validator(_FORM).iter_errors(record)
+            for fault in schema.find(errors):
+                raise ValueError(fault)
+            for key in ('id', 'uuid'):
+                cells = {one[key] for one in record['cells']}
+                if len(cells) != len(record['cells']):
+                    raise ValueError(f'two cells with one {key}')
+            parsed = {
+                'saved': datetime.datetime.fromisoformat(record['saved']),
+                'placement': record['placement'] or {},
+            }
+        except ValueError as exc:
             raise container.invalid(
-                path, 'a whole first line', messages.say_error(exc)
+                path, 'a whole first line', str(exc)
             ) from exc
-        return header
-
-    def _check(self) -> None:
-        is_year = self.saved.year in _YEARS
-        if self.saved.tzinfo or not is_year or self.dialect not in _DIALECTS:
-            raise ValueError(f'{self.saved}, {self.dialect}')
-        if len(self.cells) > _MOST_CELLS:
-            raise ValueError(f'{len(self.cells)} cells')
-        for key in ('id', 'uuid'):
-            if len({one[key] for one in self.cells}) != len(self.cells):
-                raise ValueError(f'two cells with one {key}')
-        for cell in self.cells:
-            if not (
-                cell.keys() == _CELL
-                and type(cell['id']) is int
-                and uuidutils.is_uuid_like(cell['uuid'])
-                and isinstance(cell['name'], str | None)
-                and type(cell['disabled']) is bool
-                and isinstance(cell['schema'], str)
-            ):
-                raise ValueError(f'cell {cell}')
-        for group, values in self.options.items():
-            known = listed.OPTIONS.get(group, '').split()
-            for name, value in values.items():
-                if name not in known or not _is_option(value):
-                    raise ValueError(f'option {group}.{name}')
-        for name in self.placement:
-            if name not in listed.PLACEMENT.split():
-                raise ValueError(f'option placement.{name}')
-
-
-def _is_option(value: typing.Any) -> bool:
-    """Return whether oslo.config can have read a value."""
-    parts = [value]
-    if isinstance(value, list):
-        parts = value
-    elif isinstance(value, dict):
-        parts = [*value.values()]
-    return all(
-        isinstance(one, str | int | float | None) and len(str(one)) < _LONGEST
-        for one in parts
-    )
-
-
-def check_texts(value: typing.Any) -> dict[str, str]:
-    return {str(key)[:100]: str(one)[:100] for key, one in value.items()}
+        parts = {name: record[name] for name in record if name != 'format'}
+        return cls(**parts | parsed)

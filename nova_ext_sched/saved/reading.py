@@ -220,7 +220,7 @@ class _Loading:
             ),
             'extensions': self._add_extensions,
             'projects': lambda one: self.answers.projects.update(
-                headers.check_texts(one)
+                (key, str(name)) for key, name in one.items()
             ),
         }
 
