@@ -19,6 +19,7 @@ a host like another one   its rows and providers once more, under new names,
 """
 
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 import dataclasses
@@ -135,24 +136,22 @@ class Supposing:
             self._set(name, value)
 
     def _add(self, added: Added) -> None:
-        cell, service = self._find(added.like)
-        like = service['host']
-        domains = self._list_domains(like, added.domain)
-        names = {row['host'] for _, row in self._list_services()}
+        services = {
+            row['host']: (cell, row) for cell, row in self._list_services()
+        }
+        like = named.find_host(added.like, services)
+        cell, service = services[like]
+        domains = self._list_domains(added.domain)
+        names = {*services}
         for number in range(added.number):
             turn = 1
             while (name := f'{like}-new{turn}') in names:
                 turn += 1
             names.add(name)
-            self._copy(cell, service, name)
-            aggregates = domains[number % len(domains)] if domains else None
-            self._join(like, name, aggregates)
-
-    def _find(self, wanted: str) -> tuple[str, _Row]:
-        found = {
-            row['host']: (cell, row) for cell, row in self._list_services()
-        }
-        return found[named.find_host(wanted, found)]
+            nodes = self._copy(cell, service, name)
+            self._new |= nodes
+            domain = domains[number % len(domains)] if domains else None
+            self._join(like, name, nodes, domain)
 
     def _list_services(self) -> Iterator[tuple[str, _Row]]:
         for cell in filter(None, self.connections):
@@ -164,8 +163,12 @@ class Supposing:
             ):
                 yield cell, row
 
-    def _copy(self, cell: str, service: _Row, name: str) -> None:
-        """Copy the service and compute nodes of a host, and its providers."""
+    def _copy(self, cell: str, service: _Row, name: str) -> set[str]:
+        """Copy the service and compute nodes of a host, and its providers.
+
+        :returns: the UUIDs of the new compute nodes
+        """
+        nodes: set[str] = set()
         connection, like = self.connections[cell], service['host']
         service_id = self._insert(
             connection,
@@ -187,7 +190,7 @@ class Supposing:
             uuids = self.providers.copy(
                 node['uuid'], lambda old: old.replace(like, name, 1)
             )
-            self._new.add(uuids[node['uuid']])
+            nodes.add(uuids[node['uuid']])
             node_id = self._insert(
                 connection,
                 _NODES,
@@ -206,6 +209,7 @@ class Supposing:
                 .where(_NODES.c.id == node_id)
                 .values(pci_stats=emptied.rename(pools, uuids))
             )
+        return nodes
 
     def _copy_devices(
         self,
@@ -248,11 +252,10 @@ class Supposing:
         connection: sa.engine.Connection, table: sa.Table, row: _Row
     ) -> int:
         row = {key: value for key, value in row.items() if key != 'id'}
-        found = connection.execute(sa.insert(table).values(**row))
-        key: int = found.inserted_primary_key[0]
-        return key
+        inserted = connection.execute(sa.insert(table).values(**row))
+        return int(inserted.inserted_primary_key[0])
 
-    def _list_domains(self, like: str, wanted: str) -> list[set[int]]:
+    def _list_domains(self, wanted: str) -> list[set[int]]:
         """Return the aggregates of each failure domain that is to be used.
 
         :param wanted: the only one; empty for all
@@ -281,14 +284,19 @@ class Supposing:
             yield id_, verdict.split_value(value)
 
     def _join(
-        self, like: str, name: str, domain: Collection[int] | None
+        self,
+        like: str,
+        name: str,
+        nodes: Iterable[str],
+        domain: Collection[int] | None,
     ) -> None:
-        """Put a host into the aggregates of another one.
+        """Put a host into the aggregates of another one, in placement, too.
 
+        :param nodes: the UUIDs of its compute nodes
         :param domain: the aggregates that it is in in place of those of the
             other's failure domain; None where there are no domains
         """
-        api = self.connections['']
+        api, table = self.connections[''], api_models.Aggregate.__table__
         query = sa.select(_MEMBERS.c.aggregate_id).where(
             _MEMBERS.c.host == like
         )
@@ -300,25 +308,13 @@ class Supposing:
             self._insert(api, _MEMBERS, {'aggregate_id': id_, 'host': name})
         for row in tables.select(api, _MAPPINGS, _MAPPINGS.c.host == like):
             self._insert(api, _MAPPINGS, row | {'host': name})
-        self._mirror(like, name, aggregates)
-
-    def _mirror(
-        self, like: str, name: str, aggregates: Collection[int]
-    ) -> None:
-        """Give placement the aggregates that nova has of a host."""
-        table = api_models.Aggregate.__table__
-        uuids = dict(
-            self.connections['']
-            .execute(sa.select(table.c.id, table.c.uuid))
-            .all()
-        )
-        for uuid in self._new:
-            one = self.providers.get(uuid)
-            if one is not None and one['name'] == name:
-                others = {*one['aggregates']} - {*uuids.values()}
-                one['aggregates'] = sorted(
-                    others | {uuids[id_] for id_ in aggregates}
-                )
+        uuids = dict(api.execute(sa.select(table.c.id, table.c.uuid)).all())
+        for provider in filter(None, map(self.providers.get, nodes)):
+            # Others are not nova's.
+            others = {*provider['aggregates']} - {*uuids.values()}
+            provider['aggregates'] = sorted(
+                others | {uuids[id_] for id_ in aggregates}
+            )
 
     def _set(self, name: str, value: str) -> None:
         """Set an amount of compute nodes as an option does."""

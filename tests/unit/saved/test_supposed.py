@@ -3,11 +3,21 @@
 import datetime
 
 import ddt
+from nova.db.api import models as api_models
+from nova.db.main import models
+import sqlalchemy as sa
 import testtools
 
+from nova_ext_sched import conf
 from nova_ext_sched import exception
 from nova_ext_sched.saved import supposed
 from nova_ext_sched.saved import trees
+
+UUID = '0000-0000-0000-000000000000'
+AMOUNTS = (
+    'vcpus memory_mb local_gb vcpus_used memory_mb_used local_gb_used '
+    'hypervisor_version'
+).split()
 
 
 @ddt.ddt
@@ -45,3 +55,81 @@ class AmountTestCase(testtools.TestCase):
     @ddt.unpack
     def test_taken(self, name, value):
         self.suppose(name, value)
+
+
+class AddedTestCase(testtools.TestCase):
+    """A host whose compute node has another name, as nova's often have."""
+
+    def connect(self, base):
+        engine = sa.create_engine(
+            'sqlite://', poolclass=sa.pool.StaticPool, future=True
+        )
+        self.addCleanup(engine.dispose)
+        base.metadata.create_all(engine)
+        connection = engine.connect()
+        self.addCleanup(connection.close)
+        return connection
+
+    def test_placement_has_the_aggregates_of_nova(self):
+        conf.register_opts(supposed.CONF)
+        api, cell = map(self.connect, (api_models.BASE, models.BASE))
+        node, other, rack1, rack2 = (f'{n:08}-' + UUID for n in range(4))
+        cell.execute(
+            sa.insert(models.Service.__table__).values(
+                id=1, host='cmp1', binary='nova-compute', deleted=0
+            )
+        )
+        cell.execute(
+            sa.insert(models.ComputeNode.__table__).values(
+                id=1,
+                deleted=0,
+                host='cmp1',
+                hypervisor_hostname='cmp1.example.net',
+                uuid=node,
+                **dict.fromkeys(AMOUNTS, 1),
+                **dict.fromkeys(('hypervisor_type', 'cpu_info'), ''),
+            )
+        )
+        for id_, uuid in ((1, rack1), (2, rack2)):
+            api.execute(
+                sa.insert(api_models.Aggregate.__table__).values(
+                    id=id_, uuid=uuid, name=uuid
+                )
+            )
+            api.execute(
+                sa.insert(api_models.AggregateMetadata.__table__).values(
+                    aggregate_id=id_, key='failure_domain', value=f'r{id_}'
+                )
+            )
+        api.execute(
+            sa.insert(api_models.AggregateHost.__table__).values(
+                aggregate_id=1, host='cmp1'
+            )
+        )
+        providers = trees.Trees(None)
+        providers.add(
+            {
+                **dict.fromkeys(('uuid', 'root'), node),
+                'name': 'cmp1.example.net',
+                'generation': 1,
+                'parent': None,
+                'aggregates': [rack1, other],
+                'traits': [],
+                **{name: {} for name in ('inventories', 'allocations')},
+            }
+        )
+        supposing = supposed.Supposing(
+            {'': api, 'cell': cell},
+            providers,
+            supposed.Supposed([supposed.Added('cmp1', 1, 'r2')]),
+            datetime.datetime(2026, 1, 1),
+        )
+        supposing.suppose()
+        [added] = supposing._new
+        self.assertEqual(
+            ('cmp1-new1.example.net', sorted([rack2, other])),
+            (
+                providers.get(added)['name'],
+                providers.get(added)['aggregates'],
+            ),
+        )
