@@ -72,7 +72,14 @@ def ask(
         (
             'volumes that servers boot from',
             written.volumes,
-            lambda uuid: _write_volume(write, context, uuid),
+            lambda uuid: write(
+                {
+                    'volume': listed.prune(
+                        listed.VOLUME,
+                        dict(cinder.API().get(context.elevated(), uuid)),
+                    )
+                }
+            ),
         ),
         (
             'ports',
@@ -108,13 +115,6 @@ def _read_all(
         finally:
             advance()
     return ''
-
-
-def _write_volume(
-    write: Callable[[container.Record], None], context: typing.Any, uuid: str
-) -> None:
-    volume = cinder.API().get(context.elevated(), uuid)
-    write({'volume': listed.prune(listed.VOLUME, dict(volume))})
 
 
 def _write_image(

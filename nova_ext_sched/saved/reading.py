@@ -203,7 +203,9 @@ class _Loading:
         self._insert: tables.Filler | None = None
         self._kinds: dict[str, Callable[[typing.Any], None]] = {
             'again': self._forget,
-            'end': self._end,
+            'end': lambda end: self.notes.extend(
+                map(container.say_note, end['notes'])
+            ),
             'traits': self._trees.add_traits,
             'classes': self._trees.add_classes,
             'provider': self._trees.add,
@@ -354,9 +356,6 @@ class _Loading:
         older = self._older.get(cell)
         connection = older.connection if older else self._connections[cell]
         tables.forget(connection, bool(cell), servers)
-
-    def _end(self, end: dict[str, typing.Any]) -> None:
-        self.notes += map(container.say_note, end['notes'])
 
     def _keep(
         self, things: dict[str, typing.Any], form: typing.Any, one: typing.Any

@@ -296,17 +296,6 @@ def _make_uuid(rank: int, form: str, *_: int) -> str:
     return made.upper() if form != form.lower() else made
 
 
-def _make_pci(rank: int, *_: typing.Any) -> str:
-    return (
-        f'{rank >> 16:04x}:{rank >> 8 & 255:02x}:{rank >> 3 & 31:02x}.'
-        f'{rank & 7}'
-    )
-
-
-def _make_mac(rank: int, *_: typing.Any) -> str:
-    return 'fe:' + rank.to_bytes(5).hex(':')
-
-
 def _make_ip(rank: int, form: str, *_: typing.Any) -> str:
     if ':' in form:
         return str(ipaddress.IPv6Address((0xFD << 120) + rank))
@@ -316,8 +305,11 @@ def _make_ip(rank: int, form: str, *_: typing.Any) -> str:
 _MAKE: Mapping[str, Callable[..., str]] = {
     'word': _make_word,
     'uuid': _make_uuid,
-    'pci': _make_pci,
-    'mac': _make_mac,
+    'pci': lambda rank, *_: (
+        f'{rank >> 16:04x}:{rank >> 8 & 255:02x}:{rank >> 3 & 31:02x}.'
+        f'{rank & 7}'
+    ),
+    'mac': lambda rank, *_: 'fe:' + rank.to_bytes(5).hex(':'),
     'ip': _make_ip,
 }
 
