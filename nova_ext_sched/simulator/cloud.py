@@ -11,6 +11,7 @@ classes, in a tenth of the time that nova-api takes.
 
 import collections
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 import http
 import logging
@@ -30,6 +31,7 @@ from nova.tests.functional.api import client
 from nova.tests.unit import fake_requests
 from nova.virt import fake
 from nova.volume import cinder
+import os_traits
 from oslo_utils import uuidutils
 
 from nova_ext_sched import conf
@@ -38,7 +40,6 @@ from nova_ext_sched.policy import isolation
 from nova_ext_sched.simulator import explanations
 from nova_ext_sched.simulator import fixtures as sim_fixtures
 from nova_ext_sched.simulator import options
-from nova_ext_sched.simulator import providers
 from nova_ext_sched.simulator import scenario
 from nova_ext_sched.simulator import weigher
 
@@ -102,6 +103,9 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         self.warnings = explanations.Warnings()
         self._clients: dict[str, client.TestOpenStackClient] = {}
         self._volumes: dict[str, Body] = {}
+        # UUIDs of hosts' providers, by host; the traits of placement.
+        self._providers: dict[str, str] = {}
+        self._traits = set(os_traits.get_traits())
         self.aggregate_ids: dict[str, int] = {}
         #: The scenario's names of objects for which nova has UUIDs.
         self.names: dict[str, str] = {}
@@ -131,7 +135,6 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
             self._limit_request_line(longest)
         self.useFixture(self.explanations)
         self._make_volumes_of_images()
-        self._providers = providers.Providers(self.placement)
         self._start_hosts()
         # nova-api sends the scheduler each change of an aggregate by a cast. A
         # cast that comes late would undo later changes.
@@ -235,7 +238,20 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 if (trait := isolation.read_item(key, value).trait)
             ]
             for host in aggregate.hosts:
-                self._providers.add_traits(host, traits)
+                self._add_traits(host, traits)
+
+    def _add_traits(self, host: str, names: Collection[str]) -> None:
+        """Add traits to a provider, without those that placement refuses."""
+        if not names:
+            return
+        for name in set(names) - self._traits:
+            if self._create_trait(name).status < http.HTTPStatus.BAD_REQUEST:
+                self._traits.add(name)
+        uuid = self._providers[host]
+        there = set(self._get_provider_traits(uuid))
+        if more := self._traits.intersection(names) - there:
+            answer = self._set_provider_traits(uuid, sorted(there | more))
+            self.assertEqual(http.HTTPStatus.OK, answer.status)
 
     def domains(self, key: str, hosts: Iterable[str]) -> dict[str, int]:
         """Count hosts by failure domain.
@@ -288,8 +304,9 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
         )
         for host in hosts.values():
             self._start_compute(host.name)
-            self._providers.add_traits(host.name, host.traits)
-            self.names[self._providers.uuid(host.name)] = host.name
+            uuid = self._get_provider_uuid_by_name(host.name)
+            self._providers[host.name], self.names[uuid] = uuid, host.name
+            self._add_traits(host.name, host.traits)
             self.progress('Making hosts')
 
     def _make_aggregates(self) -> None:
@@ -310,7 +327,10 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):
                 of_host.setdefault(host, []).append(aggregate.uuid)
             self.progress('Making aggregates')
         for host, uuids in of_host.items():
-            self._providers.set_aggregates(host, uuids)
+            # The last version that needs no generation of the provider.
+            url = f'/resource_providers/{self._providers[host]}/aggregates'
+            answer = self.placement.put(url, [*uuids], version='1.18')
+            self.assertEqual(http.HTTPStatus.OK, answer.status)
 
     def _make_image(self, name: str, properties: dict[str, str]) -> str:
         image = {
