@@ -10,6 +10,7 @@ import jsonschema
 import testtools
 
 from nova_ext_sched import document
+from tests import schema_writer
 
 
 @dataclasses.dataclass
@@ -62,7 +63,7 @@ THING = {
 class SchemaTestCase(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.schema = document.make_schema('Things', 3, (Thing, Head))
+        self.schema = schema_writer.make_schema('Things', 3, (Thing, Head))
         jsonschema.Draft202012Validator.check_schema(self.schema)
 
     @ddt.data(
@@ -115,7 +116,9 @@ class SchemaTestCase(testtools.TestCase):
         self.assertEqual({'name': name, 'turn': 'from 1 on'}, meanings)
 
     def test_one_of_several_forms(self):
-        schema = document.make_schema('Both', 1, (Thing, Head), (Shelf, Head))
+        schema = schema_writer.make_schema(
+            'Both', 1, (Thing, Head), (Shelf, Head)
+        )
         validator = jsonschema.Draft202012Validator(schema)
         self.assertTrue(validator.is_valid({'format': 1, 'name': 'x'}))
         self.assertTrue(validator.is_valid(THING | {'format': 1}))
