@@ -143,24 +143,12 @@ class Section:
             yield from _wrap(text, width, self.indent, style=terminal.ASIDE)
 
 
-@dataclasses.dataclass(frozen=True)
-class Indented:
+class Indented(padding.Padding):
     """An indented cell of a table, with its notes."""
 
-    cell: object
-
-    def __rich_console__(
-        self, paper: console.Console, options: console.ConsoleOptions
-    ) -> console.RenderResult:
-        yield self._pad()
-
-    def __rich_measure__(
-        self, paper: console.Console, options: console.ConsoleOptions
-    ) -> measure.Measurement:
-        return measure.Measurement.get(paper, options, self._pad())
-
-    def _pad(self) -> padding.Padding:
-        return padding.Padding(render(self.cell), (0, 0, 0, 2))
+    def __init__(self, cell: object) -> None:
+        super().__init__(render(cell), (0, 0, 0, 2))
+        self.cell = cell
 
 
 def revise(section: Section, is_whole: bool, domain: str = '') -> Section:

@@ -297,16 +297,7 @@ def _tell_helps(explained: Document, all_: bool) -> Iterator[report.Section]:
             'closed to it, as configured.',
             apart=False,
         )
-    # Records of old releases keep acts that were not tried in "freed"; newer
-    # ones keep acts that were tried in "advice".
-    if freed := [one for one in answer['freed'] if 'act' in one]:
-        yield report.Section(
-            'Hosts that one change alone would free:',
-            [report.Line(one['act'], one['hosts']) for one in freed],
-            _MOST_ACTS,
-            'cause',
-        )
-    elif answer['hosts'] and not advice:
+    if answer['hosts'] and not advice:
         title = 'No change that was tried frees a host'
         title += '; a smaller flavor would fit.' if capacities else '.'
         yield report.Section(title, apart=False)

@@ -28,11 +28,6 @@ class Left:
     host: str
     why: str = ''
 
-    @property
-    def shown(self) -> str:
-        """The name to show; without one the UUID."""
-        return messages.clean(self.name) or self.server
-
 
 def find(
     plan: moves_plan.Plan, cloud: moves_cloud.Cloud, is_dry: bool
@@ -81,7 +76,11 @@ def find(
 
 def say(plan: moves_plan.Plan, left: Iterable[Left]) -> list[str]:
     """Return sentences on the servers that :func:`find` found."""
-    said = [f'{one.shown}: {one.why}.' for one in left if one.why]
+    said = [
+        f'{messages.clean(one.name) or one.server}: {one.why}.'
+        for one in left
+        if one.why
+    ]
     new = [one for one in left if not one.why]
     if new:
         number = messages.count('server', len(new))

@@ -168,20 +168,16 @@ class OperatorsData(typing.NamedTuple):
         """Yield the values that enabled weighers cannot read."""
         ours = self.conf.nova_ext_sched
         for name, metadata in sorted(self.aggregates.items()):
-            faults: list[str] = []
-            if preferred_aggregates.DECLARATION.is_on(self.conf):
-                faults += preferred_aggregates.find_faults(
-                    metadata, ours.preference_key
-                )
-            if special_hosts.DECLARATION.is_on(self.conf):
-                faults += special_hosts.find_faults(
-                    metadata, ours.special_hosts_key
-                )
-            yield from (
-                f'aggregate {messages.clean(name)}: {fault}; it counts for '
-                f'nothing'
-                for fault in faults
-            )
+            for policy, key in (
+                (preferred_aggregates, ours.preference_key),
+                (special_hosts, ours.special_hosts_key),
+            ):
+                if policy.DECLARATION.is_on(self.conf):
+                    yield from (
+                        f'aggregate {messages.clean(name)}: {fault}; it '
+                        f'counts for nothing'
+                        for fault in policy.find_faults(metadata, key)
+                    )
             if failover.DECLARATION.is_on(self.conf):
                 yield from (
                     f'aggregate {messages.clean(name)}: {fault}'
