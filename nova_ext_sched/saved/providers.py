@@ -151,5 +151,4 @@ class Providers:
     def _get(
         self, url: str, version: str = report.SAME_SUBTREE_VERSION
     ) -> _Body:
-        body: _Body = self._client.get(url, version=version).json()
-        return body
+        return self._client.get(url, version=version).json()

@@ -383,7 +383,6 @@ class _Loading:
 
     def _find_owners(self) -> dict[str, tuple[str, str]]:
         """Return project and user of each consumer that nova knows."""
-        owners: dict[str, tuple[str, str]] = {}
         server, move = (
             models.Instance.__table__.c,
             models.Migration.__table__.c,
@@ -392,11 +391,12 @@ class _Loading:
         moves = sa.select(move.uuid, server.project_id, server.user_id).where(
             server.uuid == move.instance_uuid
         )
-        for cell in filter(None, self._connections):
-            for query in (own, moves):
-                for uuid, *owner in self._connections[cell].execute(query):
-                    owners[uuid] = (owner[0], owner[1])
-        return owners
+        return {
+            uuid: (project, user)
+            for cell in filter(None, self._connections)
+            for query in (own, moves)
+            for uuid, project, user in self._connections[cell].execute(query)
+        }
 
 
 def _say(exc: Exception) -> str:

@@ -31,6 +31,7 @@ from nova.scheduler.client import report
 import sqlalchemy as sa
 
 from nova_ext_sched import exception
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
@@ -103,10 +104,13 @@ class Removal:
 
     def say(self) -> Iterator[str]:
         """Yield sentences on servers that have no place."""
-        by_reason: dict[str, list[str]] = {}
-        for one in self.without_place:
-            shown = f'{one.name or one.server} on {messages.clean(one.host)}'
-            by_reason.setdefault(one.reason, []).append(shown)
+        by_reason = grouping.by_key(
+            (
+                one.reason,
+                f'{one.name or one.server} on {messages.clean(one.host)}',
+            )
+            for one in self.without_place
+        )
         for reason, names in by_reason.items():
             has = messages.agree(len(names), 'has', 'have')
             yield (

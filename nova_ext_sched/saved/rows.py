@@ -85,14 +85,14 @@ class Rows:
 
     def write_api(self, context: typing.Any, cells: Collection[int]) -> None:
         """Write nova's API database, without rows of servers."""
+        mapped = api_models.HostMapping.__table__.c
+        of_hosts = [mapped.cell_id.in_(cells)]
+        if self.hosts is not None:
+            of_hosts.append(mapped.host.in_(self.hosts))
         with api_db.context_manager.reader.using(context) as session:
             for name in _WHOLE:
                 table = tables.get_all('')[name]
-                where = []
-                if name == 'host_mappings':
-                    where = [table.c.cell_id.in_(cells)]
-                    if self.hosts is not None:
-                        where.append(table.c.host.in_(self.hosts))
+                where = of_hosts if name == 'host_mappings' else []
                 self._write_table(session, '', table, where)
 
     def write_api_servers(
@@ -119,15 +119,16 @@ class Rows:
             mapped.c.project_id
         )
         living = sa.select(mapped.c.instance_uuid).where(in_cells, is_living)
+        requested = api_models.RequestSpec.__table__.c
+        where = {
+            'build_requests': [],
+            'instance_mappings': [in_cells, is_living | mapped.c.id.in_(last)],
+            'request_specs': [requested.instance_uuid.in_(living)],
+        }
         with api_db.context_manager.reader.using(context) as session:
             for name in tables.OF_REQUESTS:
                 table = tables.get_all('')[name]
-                where = []
-                if name == 'instance_mappings':
-                    where = [in_cells, is_living | mapped.c.id.in_(last)]
-                elif name == 'request_specs':
-                    where = [table.c.instance_uuid.in_(living)]
-                self._write_wanted(session, '', table, where, wanted)
+                self._write_wanted(session, '', table, where[name], wanted)
 
     def write_cell(
         self,
@@ -155,10 +156,11 @@ class Rows:
         """Write tables in one transaction, which sees one moment."""
         ours = CONF.nova_ext_sched
         standing = read_standing(session, self.hosts)
-        for name in ('services', *tables.OF_HOSTS):
-            if wanted is None or name in tables.OF_HOSTS:
-                table = tables.get_all(cell)[name]
-                self._write_hosts(session, cell, table)
+        again = wanted is not None
+        for name in (
+            tables.OF_HOSTS if again else ('services', *tables.OF_HOSTS)
+        ):
+            self._write_hosts(session, cell, tables.get_all(cell)[name])
         among = {*standing} if wanted is None else {*wanted} & {*standing}
         table = tables.get_all(cell)['instances']
         since = timeutils.utcnow() - _RECENTLY

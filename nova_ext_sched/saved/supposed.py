@@ -34,6 +34,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from nova_ext_sched import exception
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched import named
 from nova_ext_sched.dryrun.cloud import readers
@@ -255,16 +256,17 @@ class Supposing:
         inserted = connection.execute(sa.insert(table).values(**row))
         return int(inserted.inserted_primary_key[0])
 
-    def _list_domains(self, wanted: str) -> list[set[int]]:
+    def _list_domains(self, wanted: str) -> list[list[int]]:
         """Return the aggregates of each failure domain that is to be used.
 
         :param wanted: the only one; empty for all
         :returns: their IDs; nothing where there are no failure domains
         """
-        by_domain: dict[str, set[int]] = {}
-        for id_, names in self._read_domains():
-            for name in names:
-                by_domain.setdefault(name, set()).add(id_)
+        by_domain = grouping.by_key(
+            (name, id_)
+            for id_, names in self._read_domains()
+            for name in names
+        )
         if wanted:
             if wanted not in by_domain:
                 raise exception.UnknownName(

@@ -316,29 +316,48 @@ _MAKE: Mapping[str, Callable[..., str]] = {
 
 def _find_known() -> Iterator[str]:
     """Yield the words that nova, we and the form of the file name."""
-    texts = [_WORDS, *KEPT]
-    for names in (vm_states, task_states, network_model):
-        texts += [
-            one
-            for name, one in vars(names).items()
-            if isinstance(one, str) and name.isupper()
-        ]
-    for one in (listed.API, listed.CELL, listed.OBJECTS, listed.OPTIONS):
-        texts += [*one, *one.values()]
-    for form in (listed.JSON, listed.IMAGE, listed.VOLUME, listed.PORT):
-        texts += _find_keys(form)
-    for kind in vars(fields).values():
-        if isinstance(kind, type) and issubclass(kind, fields.Enum):
-            texts += map(str, getattr(kind, 'ALL', ()))
-    for name, spec in validators.VALIDATORS.items():
-        # What is in braces is another's.
-        texts.append(re.sub(r'{.*?}', ' ', name))
-        texts += map(str, spec.value.get('enum') or ())
-    texts += vars(host_manager.HostState('', '', None))
-    for text in texts:
+    for text in (
+        _WORDS,
+        *KEPT,
+        *(
+            value
+            for module in (vm_states, task_states, network_model)
+            for name, value in vars(module).items()
+            if isinstance(value, str) and name.isupper()
+        ),
+        *(
+            text
+            for names in (
+                *(listed.API, listed.CELL),
+                *(listed.OBJECTS, listed.OPTIONS),
+            )
+            for item in names.items()
+            for text in item
+        ),
+        *_find_keys(listed.JSON),
+        *_find_keys(listed.IMAGE),
+        *_find_keys(listed.VOLUME),
+        *_find_keys(listed.PORT),
+        *(
+            str(value)
+            for kind in vars(fields).values()
+            if isinstance(kind, type) and issubclass(kind, fields.Enum)
+            for value in getattr(kind, 'ALL', ())
+        ),
+        *(
+            str(text)
+            for name, spec in validators.VALIDATORS.items()
+            # What is in braces is another's.
+            for text in (
+                re.sub(r'{.*?}', ' ', name),
+                *(spec.value.get('enum') or ()),
+            )
+        ),
+        *vars(host_manager.HostState('', '', None)),
+    ):
         yield text
         yield from split(text)
-    yield from (one for one in os_traits.get_traits())
+    yield from os_traits.get_traits()
     yield from os_resource_classes.STANDARDS
 
 

@@ -210,16 +210,16 @@ class _Saving:
     def _note_unsettled(
         self, unsettled: Sequence[str], moved: Collection[str]
     ) -> None:
-        for noun, names in (('provider', unsettled), ('server', moved)):
-            if names:
-                self.notes.append(
-                    [
-                        f'{messages.count(noun, len(names))} changed each '
-                        f'time while the cloud was saved, and may be half of '
-                        f'one moment and half of another:',
-                        *sorted(names),
-                    ]
-                )
+        self.notes += [
+            [
+                f'{messages.count(noun, len(names))} changed each time while '
+                f'the cloud was saved, and may be half of one moment and half '
+                f'of another:',
+                *sorted(names),
+            ]
+            for noun, names in (('provider', unsettled), ('server', moved))
+            if names
+        ]
 
     def _find_hosts(self) -> set[str] | None:
         if not self._wanted.aggregates:
