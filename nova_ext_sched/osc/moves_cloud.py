@@ -114,12 +114,14 @@ class Cloud:
         return found
 
     def _get_servers(self, params: dict[str, str]) -> list[server.Server]:
-        response = self._compute.get(
-            '/servers/detail', params=params, microversion=_MICROVERSION
-        )
-        exceptions.raise_from_response(response)
         return [
-            server.Server.existing(**one) for one in response.json()['servers']
+            server.Server.existing(**one)
+            for one in _get(
+                self._compute,
+                '/servers/detail',
+                params=params,
+                microversion=_MICROVERSION,
+            )['servers']
         ]
 
     def read_migrations(self, uuid: str) -> list[migration.Migration]:
@@ -141,9 +143,8 @@ class Cloud:
         )
 
     def _get_allocations(self, consumer: str) -> typing.Any:
-        response = self._connection.placement.get(f'/allocations/{consumer}')
-        exceptions.raise_from_response(response)
-        return response.json()['allocations']
+        url = f'/allocations/{consumer}'
+        return _get(self._connection.placement, url)['allocations']
 
     def wait_for_placement(self, uuid: str) -> None:
         """Wait until placement answers.
@@ -189,15 +190,14 @@ class Cloud:
         def ask() -> str:
             for action in self._compute.server_actions(uuid):
                 if action.action in _ACTIONS:
-                    response = self._compute.get(
+                    done = _get(
+                        self._compute,
                         f'/servers/{uuid}/os-instance-actions/'
                         f'{action.request_id}',
                         microversion=_WITH_DETAILS,
-                    )
-                    exceptions.raise_from_response(response)
-                    events = response.json()['instanceAction']['events']
-                    said = filter(None, (one['details'] for one in events))
-                    return next(said, '')
+                    )['instanceAction']
+                    said = (one['details'] for one in done['events'])
+                    return next(filter(None, said), '')
             return ''
 
         return self._ask('nova', ask)
@@ -263,3 +263,10 @@ class Cloud:
                 for service_ in (asked, keystone):
                     service_.note_answer()
                 return answer
+
+
+def _get(proxy: typing.Any, url: str, **more: typing.Any) -> typing.Any:
+    """Return the JSON answer of a service to a GET."""
+    response = proxy.get(url, **more)
+    exceptions.raise_from_response(response)
+    return response.json()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import re
 
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched import plan_format
 from nova_ext_sched.osc import moves_plan
@@ -32,15 +33,16 @@ def say_undone(plan: moves_plan.Plan) -> Iterator[str]:
     These are held room, deletions, servers left out, and servers without a
     place.
     """
-    for move in plan.moves:
-        if move.held:
-            yield moves_words.say_about(move, move.held)
-    for move in plan.moves:
-        if move.result == Result.DELETING:
-            yield moves_words.say_about(move, move.reason)
-    for move in plan.moves:
-        if move.result == Result.LEFT_OUT:
-            yield moves_words.say_about(move, move.reason, ' was left out')
+    say, moves = moves_words.say_about, plan.moves
+    yield from (say(one, one.held) for one in moves if one.held)
+    yield from (
+        say(one, one.reason) for one in moves if one.result == Result.DELETING
+    )
+    yield from (
+        say(one, one.reason, ' was left out')
+        for one in moves
+        if one.result == Result.LEFT_OUT
+    )
     left_out = [
         server
         for server in plan.stranded
@@ -61,12 +63,11 @@ def say_undone(plan: moves_plan.Plan) -> Iterator[str]:
             [f'{one.name or one.server} on {one.host}' for one in stranded]
         )
         yield (f'{number} could not be moved when the plan was made: {names}.')
-        servers_by_fix: dict[str, list[str]] = {}
-        for server in stranded:
-            if server.would_help:
-                fix = messages.clean(server.would_help, 1000)
-                servers = servers_by_fix.setdefault(fix, [])
-                servers.append(server.name or server.server)
+        servers_by_fix = grouping.by_key(
+            (messages.clean(one.would_help, 1000), one.name or one.server)
+            for one in stranded
+            if one.would_help
+        )
         for fix, servers in [*servers_by_fix.items()][:_MOST_SENTENCES]:
             is_for_all = len(servers) == len(stranded)
             whose = '' if is_for_all else f' for {messages.first_few(servers)}'
