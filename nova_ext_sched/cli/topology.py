@@ -8,7 +8,6 @@ can be told apart without colours.
 """
 
 import argparse
-import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from rich import console
 from rich import measure
 from rich import text
 
+from nova_ext_sched import grouping
 from nova_ext_sched import messages
 from nova_ext_sched.cli import bars
 from nova_ext_sched.cli import layout
@@ -191,27 +191,21 @@ class Map:
         self, paper: console.Console, options: console.ConsoleOptions
     ) -> console.RenderResult:
         by, groups, signs = self.collect_rows()
-        rows = {row.name: row.hosts for row in groups}
-        sums = {row.name: row.number for row in groups}
-        seen = sorted(rows, key=lambda name: -sums[name])[:_MOST_ROWS]
-        if len(rows) == len(seen) + 1:
-            # One more row takes no more room than a line that counts it.
-            seen = [*rows]
+        ranked = sorted(groups, key=lambda group: -group.number)
+        # One more row takes no more room than a line that counts it.
+        is_one_more = len(groups) == _MOST_ROWS + 1
+        most = len(groups) if is_one_more else _MOST_ROWS
+        seen = {group.name for group in ranked[:most]}
         lines = [
-            (name or NO_GROUP, hosts, sums[name])
-            for name, hosts in rows.items()
-            if name in seen
+            group._replace(name=group.name or NO_GROUP)
+            for group in groups
+            if group.name in seen
         ]
-        if folded := [name for name in rows if name not in seen]:
-            # A dictionary: a host may be in several rows.
-            hosts = [*dict.fromkeys(host for n in folded for host in rows[n])]
-            lines.append(
-                (
-                    f'and {messages.count(f"more {GROUPS[by]}", len(folded))}',
-                    hosts,
-                    sum(self.numbers.get(host, 0) for host in hosts),
-                )
-            )
+        if folded := [group for group in groups if group.name not in seen]:
+            more = messages.count(f'more {GROUPS[by]}', len(folded))
+            # A host may be in several rows.
+            hosts = dict.fromkeys(h for group in folded for h in group.hosts)
+            lines.append(self._sum_up(f'and {more}', [*hosts]))
         yield layout.Table(
             (GROUPS[by].capitalize(), 'Hosts', self.head, ''),
             [
@@ -255,9 +249,7 @@ class Map:
         if by is None:
             by = 'domain' if any(h['domains'] for h in self.hosts) else 'zone'
         rows = [
-            Group(
-                name, hosts, sum(self.numbers.get(host, 0) for host in hosts)
-            )
+            self._sum_up(name, hosts)
             for name, hosts in self._group(by).items()
         ]
         return (
@@ -266,25 +258,29 @@ class Map:
             {one['host']: self._find_sign(one) for one in self.hosts},
         )
 
+    def _sum_up(self, name: str, hosts: Sequence[str]) -> Group:
+        number = sum(self.numbers.get(host, 0) for host in hosts)
+        return Group(name, hosts, number)
+
     def explain(self, signs: Iterable[Sign]) -> Iterator[tuple[str, str]]:
-        """Yield the legend entries of these signs with their meanings."""
+        """Return the legend entries of these signs with their meanings."""
         meanings = dict(self.legend)
         meanings |= {sign.shown: meant for sign, meant in _STATES.values()}
         seen = {sign.legend_key for sign in signs}
-        for entry, meant in meanings.items():
-            if entry in seen:
-                yield entry, meant
+        return (item for item in meanings.items() if item[0] in seen)
 
     def _group(self, by: str) -> dict[str, list[str]]:
         """Return the hosts of each row, by the row's name.
 
         Rows are in natural order, hosts in the order of the document.
         """
-        hosts_by_name: dict[str, list[str]] = collections.defaultdict(list)
-        for one in self.hosts:
-            names = one[_KEYS[by]] if by in _KEYS else [one['zone']]
-            for name in names or ['']:
-                hosts_by_name[name].append(one['host'])
+        hosts_by_name = grouping.by_key(
+            (name, one['host'])
+            for one in self.hosts
+            for name in (
+                one[_KEYS[by]] or [''] if by in _KEYS else [one['zone']]
+            )
+        )
         # The row of hosts in no group comes last.
         order = sorted(
             hosts_by_name, key=lambda n: (not n, messages.in_order(n))

@@ -410,10 +410,8 @@ def list_moves(moves: Sequence[plans.Move]) -> Iterator[report.Section]:
 
 def _count_by_host(moves: Sequence[plans.Move]) -> report.Section:
     """Return a table of the servers that each host gets, the most first."""
-    methods: dict[str, collections.Counter[str]] = {}
-    for move in moves:
-        counted = methods.setdefault(move.expected, collections.Counter())
-        counted[move.method] += 1
+    totals = collections.Counter(move.expected for move in moves)
+    counts = collections.Counter((one.expected, one.method) for one in moves)
     used = [
         method
         for method in (
@@ -421,14 +419,17 @@ def _count_by_host(moves: Sequence[plans.Move]) -> report.Section:
             plan_format.COLD,
             plan_format.EVACUATE,
         )
-        if any(counted[method] for counted in methods.values())
+        if any(move.method == method for move in moves)
     ]
     rows = [
-        (messages.clean(host), counted.total())
-        + tuple(counted[method] for method in used)
-        for host, counted in sorted(
-            methods.items(),
-            key=lambda item: (-item[1].total(), messages.in_order(item[0])),
+        (
+            messages.clean(host),
+            total,
+            *(counts[host, method] for method in used),
+        )
+        for host, total in sorted(
+            totals.items(),
+            key=lambda item: (-item[1], messages.in_order(item[0])),
         )
     ]
     heads = ('To', 'Servers', *map(str.capitalize, used))

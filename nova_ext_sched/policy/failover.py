@@ -133,8 +133,10 @@ def read(
     for uuid, (name, metadata) in verdict.group_items(items).items():
         if read_mark(metadata, key):
             held.append(uuid)
-        for fault in find_faults(metadata, key):
-            faults.append(f'aggregate {messages.clean(name)}: {fault}')
+        faults += [
+            f'aggregate {messages.clean(name)}: {fault}'
+            for fault in find_faults(metadata, key)
+        ]
     return held, faults
 
 

@@ -31,5 +31,4 @@ def check(argv: Sequence[str]) -> int:
     # Values of our options too: where no filter of ours is loaded, no check
     # reads all of them.
     conf.check_values(checks.CONF)
-    status: int = checks.CONF.command.action_fn()
-    return status
+    return checks.CONF.command.action_fn()
