@@ -106,8 +106,7 @@ class _Known:
 
 
 def _uuid(group: typing.Any) -> str | None:
-    uuid: str | None = fields.get_field(group, 'uuid')
-    return uuid
+    return fields.get_field(group, 'uuid')
 
 
 _known = _Known()

@@ -68,10 +68,9 @@ class Licences:
         """
         if not traits:
             return {}
-        found: Mapping[int, frozenset[str]] = self._flavors.get(
+        return self._flavors.get(
             frozenset(traits), lambda: select_flavors(ctxt, traits)
         )
-        return found
 
     def get_hosts(
         self,
@@ -85,11 +84,10 @@ class Licences:
         :raises Exception: what a database or its driver raises
         """
         flavors = self.get_flavors(ctxt, traits)
-        hosts: Hosts = self._hosts.get(
+        return self._hosts.get(
             (frozenset(os_types), frozenset(traits)),
             lambda: _ask_cells(ctxt, os_types, flavors),
         )
-        return hosts
 
 
 class _Kept:
