@@ -23,6 +23,7 @@ from nova.db.main import models
 from oslo_utils import timeutils
 import sqlalchemy as sa
 
+from nova_ext_sched import grouping
 from nova_ext_sched.policy import licences as policy
 from nova_ext_sched.queries import cells
 
@@ -161,12 +162,13 @@ def _ask_cells(
     answers = cells.current.ask(ctxt, select, asked)
     for fault in answers.faults.values():
         raise fault
-    hosts: dict[str, set[str]] = {}
-    for rows in answers.found.values():
-        for host, os_type, flavor in rows:
-            traits = flavors.get(flavor, ())
-            for licence in policy.find(traits, os_type, traits, os_types):
-                hosts.setdefault(licence, set()).add(host)
+    hosts = grouping.by_key(
+        (licence, host)
+        for rows in answers.found.values()
+        for host, os_type, flavor in rows
+        for traits in [flavors.get(flavor, ())]
+        for licence in policy.find(traits, os_type, traits, os_types)
+    )
     return {licence: frozenset(on) for licence, on in hosts.items()}
 
 

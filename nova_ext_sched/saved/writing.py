@@ -237,15 +237,12 @@ class _Saving:
         """Return the UUIDs of the only compute nodes; None for all."""
         if self._hosts is None and self._wanted.cell is None:
             return None
-        uuids: set[str] = set()
-        for mapping in self._cells:
-            nodes = self._in_cell(mapping, objects.ComputeNodeList.get_all)
-            uuids.update(
-                node.uuid
-                for node in nodes
-                if self._hosts is None or node.host in self._hosts
-            )
-        return uuids
+        return {
+            node.uuid
+            for mapping in self._cells
+            for node in self._in_cell(mapping, objects.ComputeNodeList.get_all)
+            if self._hosts is None or node.host in self._hosts
+        }
 
     def _make_header(self) -> dict[str, typing.Any]:
         options, others = _read_options(CONF)
