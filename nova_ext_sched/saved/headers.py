@@ -2,6 +2,7 @@
 
 """The first line of a saved cloud, which is a stranger's."""
 
+from collections.abc import Iterable
 import dataclasses
 import datetime
 import pathlib
@@ -12,24 +13,19 @@ from nova_ext_sched.saved import classes
 from nova_ext_sched.saved import container
 from nova_ext_sched.saved import listed
 
-_TEXT = {'type': 'string', 'maxLength': 100}
-_TEXTS = {
-    'type': 'object',
-    'propertyNames': _TEXT,
-    'additionalProperties': _TEXT,
-}
+_TEXT = {'type': 'string', 'maxLength': 100, 'description': 'a short text'}
 _UUID = {
     'type': 'string',
     'pattern': r'^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z',
+    'description': 'a UUID',
 }
 # Bounded, because oslo.config parses JSON in some options.
 _PLAIN = {
     'type': ['string', 'number', 'boolean', 'null'],
     'maxLength': 5000,
 }
-# What oslo.config can have read.
 _OPTION = {
-    'description': 'a value of an option',
+    'description': 'a value that an option can have',
     'anyOf': [
         _PLAIN,
         {'type': 'array', 'items': _PLAIN},
@@ -42,18 +38,30 @@ def _form(**parts: typing.Any) -> dict[str, typing.Any]:
     """Return the schema of a mapping that has exactly these keys."""
     return {
         'type': 'object',
+        'description': 'a mapping',
         'required': [*parts],
         'properties': parts,
         'additionalProperties': False,
     }
 
 
+def _options(names: Iterable[str], form: typing.Any) -> dict[str, typing.Any]:
+    """Return the schema of a mapping that has some of these keys."""
+    known = {'enum': [*names], 'description': 'a name that save writes'}
+    return {
+        'type': 'object',
+        'description': 'a mapping',
+        'propertyNames': known,
+        'additionalProperties': form,
+    }
+
+
 _CELL = _form(
-    id={'type': 'integer'},
+    id={'type': 'integer', 'description': 'a number'},
     uuid=_UUID,
-    name={'type': ['string', 'null']},
-    disabled={'type': 'boolean'},
-    schema={'type': 'string'},
+    name={'type': ['string', 'null'], 'description': 'a name'},
+    disabled={'type': 'boolean', 'description': 'true or false'},
+    schema=_TEXT,
 )
 _FORM = _form(
     format={'const': container.FORMAT},
@@ -63,28 +71,37 @@ _FORM = _form(
         'pattern': r'^2[01]\d\d-\d\d-\d\dT[\d:.]+\Z',
         'description': 'a time in UTC',
     },
-    versions=_TEXTS,
-    dialect={'enum': ['sqlite', 'mysql', 'postgresql']},
-    binary={'type': 'array', 'items': {'type': 'string'}},
-    schema={'type': 'string'},
-    cells={'type': 'array', 'items': _CELL, 'maxItems': 1000},
-    options={
+    versions={
         'type': 'object',
+        'description': 'a mapping',
+        'propertyNames': _TEXT,
+        'additionalProperties': _TEXT,
+    },
+    dialect={
+        'enum': ['sqlite', 'mysql', 'postgresql'],
+        'description': 'sqlite, mysql or postgresql',
+    },
+    binary={
+        'type': 'array',
+        'description': 'a list of names',
+        'items': {'type': 'string', 'description': 'a name'},
+    },
+    schema=_TEXT,
+    cells={
+        'type': 'array',
+        'description': 'a list of at most 1,000 cells',
+        'items': _CELL,
+        'maxItems': 1000,
+    },
+    options=_options(listed.OPTIONS, {})
+    | {
         'properties': {
-            group: {
-                'type': 'object',
-                'properties': dict.fromkeys(names.split(), _OPTION),
-                'additionalProperties': False,
-            }
+            group: _options(names.split(), _OPTION)
             for group, names in listed.OPTIONS.items()
-        },
-        'additionalProperties': False,
+        }
     },
-    placement={
-        'type': ['object', 'null'],
-        'properties': dict.fromkeys(listed.PLACEMENT.split(), _TEXT),
-        'additionalProperties': False,
-    },
+    placement=_options(listed.PLACEMENT.split(), _TEXT)
+    | {'type': ['object', 'null']},
 )
 
 
@@ -115,10 +132,14 @@ class Header:
                 f'{container.FORMAT}',
                 f'format {form!r}' if form else 'something else',
             )
+        errors = schema.Validator(_FORM).iter_errors(record)
+        for fault in schema.find(errors):
+            raise container.SavedInvalid(
+                where=f'--from {path}: {schema.format_path(fault.path)}',
+                expected=fault.expected,
+                got=fault.value,
+            )
         try:
-            errors = schema.Validator(_FORM).iter_errors(record)
-            for fault in schema.find(errors):
-                raise ValueError(fault)
             for key in ('id', 'uuid'):
                 cells = {one[key] for one in record['cells']}
                 if len(cells) != len(record['cells']):
