@@ -16,8 +16,11 @@ from nova_ext_sched.osc import moves_plan
 
 # Task states of a server that migrates; its migration may not be recorded yet.
 _MOVING = {
-    *('migrating', 'resize_prep', 'resize_migrating'),
-    *('resize_migrated', 'resize_finish'),
+    'migrating',
+    'resize_prep',
+    'resize_migrating',
+    'resize_migrated',
+    'resize_finish',
 }
 _DELETING = {'deleting', 'soft-deleting'}
 _SOFT_DELETED = 'SOFT_DELETED'
