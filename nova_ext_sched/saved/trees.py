@@ -83,13 +83,14 @@ class Trees:
     def copy(self, root: str, rename: Callable[[str], str]) -> dict[str, str]:
         """Know a tree once more, of which nobody holds anything.
 
-        :param root: the UUID of its root
+        :param root: the UUID of its root, which placement may lack
         :param rename: returns the name of the copy of a provider
         :returns: the UUIDs of the copies by those of the providers
         """
         mine = [o for o in self._providers.values() if o['root'] == root]
         uuids = {
-            provider['uuid']: uuidutils.generate_uuid() for provider in mine
+            uuid: uuidutils.generate_uuid()
+            for uuid in {root, *(provider['uuid'] for provider in mine)}
         }
         for provider in mine:
             self._providers[uuids[provider['uuid']]] = {

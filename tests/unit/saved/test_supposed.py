@@ -18,6 +18,7 @@ AMOUNTS = (
     'vcpus memory_mb local_gb vcpus_used memory_mb_used local_gb_used '
     'hypervisor_version'
 ).split()
+NODE, OTHER, *RACKS = (f'{n:08}-{UUID}' for n in range(4))
 
 
 @ddt.ddt
@@ -70,10 +71,13 @@ class AddedTestCase(testtools.TestCase):
         self.addCleanup(connection.close)
         return connection
 
-    def test_placement_has_the_aggregates_of_nova(self):
+    def add(self, *known):
+        """Add a host like cmp1; return its node's UUID, and all providers.
+
+        :param known: what placement knows of cmp1
+        """
         conf.register_opts(supposed.CONF)
         api, cell = map(self.connect, (api_models.BASE, models.BASE))
-        node, other, rack1, rack2 = (f'{n:08}-' + UUID for n in range(4))
         cell.execute(
             sa.insert(models.Service.__table__).values(
                 id=1, host='cmp1', binary='nova-compute', deleted=0
@@ -85,12 +89,12 @@ class AddedTestCase(testtools.TestCase):
                 deleted=0,
                 host='cmp1',
                 hypervisor_hostname='cmp1.example.net',
-                uuid=node,
+                uuid=NODE,
                 **dict.fromkeys(AMOUNTS, 1),
                 **dict.fromkeys(('hypervisor_type', 'cpu_info'), ''),
             )
         )
-        for id_, uuid in ((1, rack1), (2, rack2)):
+        for id_, uuid in enumerate(RACKS, 1):
             api.execute(
                 sa.insert(api_models.Aggregate.__table__).values(
                     id=id_, uuid=uuid, name=uuid
@@ -107,17 +111,8 @@ class AddedTestCase(testtools.TestCase):
             )
         )
         providers = trees.Trees(None)
-        providers.add(
-            {
-                **dict.fromkeys(('uuid', 'root'), node),
-                'name': 'cmp1.example.net',
-                'generation': 1,
-                'parent': None,
-                'aggregates': [rack1, other],
-                'traits': [],
-                **{name: {} for name in ('inventories', 'allocations')},
-            }
-        )
+        for provider in known:
+            providers.add(provider)
         supposing = supposed.Supposing(
             {'': api, 'cell': cell},
             providers,
@@ -126,10 +121,31 @@ class AddedTestCase(testtools.TestCase):
         )
         supposing.suppose()
         [added] = supposing._new
+        hosts = cell.scalars(sa.select(models.ComputeNode.host))
+        self.assertEqual(['cmp1', 'cmp1-new1'], sorted(hosts))
+        return added, providers
+
+    def test_placement_has_the_aggregates_of_nova(self):
+        added, providers = self.add(
+            {
+                **dict.fromkeys(('uuid', 'root'), NODE),
+                'name': 'cmp1.example.net',
+                'generation': 1,
+                'parent': None,
+                'aggregates': [RACKS[0], OTHER],
+                'traits': [],
+                **{name: {} for name in ('inventories', 'allocations')},
+            }
+        )
         self.assertEqual(
-            ('cmp1-new1.example.net', sorted([rack2, other])),
+            ('cmp1-new1.example.net', sorted([RACKS[1], OTHER])),
             (
                 providers.get(added)['name'],
                 providers.get(added)['aggregates'],
             ),
         )
+
+    def test_one_like_a_host_that_placement_lacks(self):
+        """Placement lacks it, too."""
+        added, providers = self.add()
+        self.assertIsNone(providers.get(added))
