@@ -46,7 +46,6 @@ from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
-from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import drain
@@ -407,7 +406,7 @@ class Maintenance:
                     nodes,
                     counts_last=False,
                 )
-                moves += _go_on(moves, batches.number(made, self._movables))
+                moves += _go_on(moves, ending.number(made, self._movables))
             remaining = [*going, *staying]
         return moves, remaining
 

@@ -36,7 +36,6 @@ from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
@@ -200,7 +199,7 @@ def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
                 in_the_way = [*_explain(finder, judged)]
                 would_help = _find_helps(finder, judged)
         movables = finder.movables
-        numbered = batches.number(moves, movables)
+        numbered = ending.number(moves, movables)
         settled = ending.settle(cloud, before, numbered, movables)
     return dataclasses.replace(
         room,

@@ -29,7 +29,6 @@ from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
-from nova_ext_sched.dryrun.plan import batches
 from nova_ext_sched.dryrun.plan import crowding
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import ending
@@ -108,7 +107,7 @@ def plan(
         )
         made = rounds.make(leaving)
         at_end(future)
-        numbered = batches.number(made.moves, movables)
+        numbered = ending.number(made.moves, movables)
         settled = ending.settle(cloud, before, numbered, movables)
         explainer = stuck.StuckExplainer(
             places, movables, goal.never_given_up, barred

@@ -58,7 +58,7 @@ class Move(Leaving):
     """The move of a server.
 
     Until it is written, ``needs`` has the UUIDs of servers in place of turns
-    (:func:`.batches.link`).
+    (:func:`.ending.settle`).
 
     :ivar to: host; null where only nova can choose it, because a request that
         names a host gets no provider that hosts share: name none, and plan

@@ -10,7 +10,7 @@ import ddt
 from nova import objects
 import testtools
 
-from nova_ext_sched.dryrun.plan import batches
+from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
 from tests.unit.dryrun.plan import small
@@ -72,7 +72,7 @@ class OrderTestCase(testtools.TestCase):
     )
     def test_number(self, row):
         expected, *moves = row
-        made = order(batches.number, *moves)
+        made = order(ending.number, *moves)
         self.assertEqual(expected, ' '.join(f'{one.batch}' for one in made))
 
     @ddt.data(
@@ -91,6 +91,6 @@ class OrderTestCase(testtools.TestCase):
     )
     def test_link(self, row):
         expected, *moves = row
-        needed = [one.needed for one in order(batches.link, *moves)]
+        needed = [one.needed for one in order(ending._link, *moves)]
         said = (','.join(map(str, one)) or '-' for one in needed)
         self.assertEqual(expected, ' '.join(said))
