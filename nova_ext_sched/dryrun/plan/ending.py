@@ -28,41 +28,53 @@ _TOGETHER = ('affinity', 'soft-affinity')
 _HINTS = {'group', fields.CHECK_TYPE}
 
 
-class Settled(typing.NamedTuple):
-    """The moves of a plan, or of a round, in their final form.
-
-    :ivar moves: each with those that it needs
-    :ivar groups: server groups that are closer together after them
-    """
-
-    moves: list[plans.Move]
-    groups: list[plans.Group]
-
-
 def settle(
     cloud: snapshot.Snapshot,
     before: Mapping[str, typing.Any],
     moves: Sequence[plans.Move],
     movables: movable.Movables,
-) -> Settled:
+) -> tuple[list[plans.Move], list[plans.Group]]:
     """Put the moves of a plan, or of a round, into their final form.
 
     In the fork in which they are made.
 
     :param before: the nova HostStates before them, by UUID
     :param moves: with the numbers of their batches
+    :returns: the moves, each with those that it needs, and the server groups
+        that are closer together after them
     """
-    return Settled(
-        _link(moves, movables),
-        _compare_groups(cloud, before, movables, moves),
-    )
+    closer = _compare_groups(cloud, before, movables, moves)
+    return _link(moves, movables), closer
 
 
 def finish(
     cloud: snapshot.Snapshot,
     plan: _Plan,
+    before: Mapping[str, typing.Any],
+    movables: movable.Movables,
     softly: bool = True,
     standing: Set[str] = frozenset(),
+) -> _Plan:
+    """Finish a plan, in the fork in which its moves are made.
+
+    :param plan: its moves have no batches yet
+    :param before: as of :func:`settle`
+    :param softly: see :func:`.gone.look`
+    :param standing: UUIDs of servers on the hosts that they are to leave
+    """
+    numbered = number(plan.moves, movables)
+    moves, groups = settle(cloud, before, numbered, movables)
+    settled = dataclasses.replace(plan, moves=moves, groups=groups)
+    kept = _remove_left(cloud, settled, softly, standing)
+    return dataclasses.replace(
+        kept,
+        services=cloud.services_of(kept.hosts),
+        seconds=durations.estimate(cloud, kept.moves),
+    )
+
+
+def _remove_left(
+    cloud: snapshot.Snapshot, plan: _Plan, softly: bool, standing: Set[str]
 ) -> _Plan:
     """Remove servers that have left meanwhile from a plan.
 
@@ -80,8 +92,7 @@ def finish(
     any other                             what it was
     ====================================  ==============================
 
-    :param softly: see :func:`.gone.look`
-    :param standing: UUIDs of servers on the hosts that they are to leave
+    Parameters are those of :func:`finish`.
     """
     there = (*plan.moves, *plan.without_place, *plan.mended_by_others)
     by_uuid = {one.server: one for one in there}
@@ -105,18 +116,13 @@ def finish(
     def name(uuids: Iterable[str]) -> list[plans.Leaving]:
         return [plans.take_leaving(by_uuid[uuid]) for uuid in sorted(uuids)]
 
-    kept = dataclasses.replace(
+    return dataclasses.replace(
         plan,
         moves=keep(plan.moves),
         without_place=[*keep(plan.without_place), *deleting.values()],
         mended_by_others=keep(plan.mended_by_others),
         deleted_meanwhile=name(changed.gone),
         moved_meanwhile=name(moved),
-    )
-    return dataclasses.replace(
-        kept,
-        services=cloud.services_of(kept.hosts),
-        seconds=durations.estimate(cloud, kept.moves),
     )
 
 

@@ -103,40 +103,56 @@ def make(
         room_on=[],
         never=too_large.say(cloud, coming.shared.resources, closed_to_new),
     )
-    if not room.never:
-        room = _choose(find, closed_to_new, spec_obj.instance_group, room)
-    return ending.finish(cloud, room)
+    if room.never:
+        return room
+    choice = _choose(find, closed_to_new, spec_obj.instance_group, count)
+    return _plan(choice, room) if choice else room
+
+
+class _Choice(typing.NamedTuple):
+    """The hosts that are chosen for new servers.
+
+    :ivar finder: has the promises to them
+    :ivar opened: the hosts that servers leave first, in this order
+    :ivar fit_now: number of new servers that fit without a move
+    """
+
+    finder: openings.Openings
+    opened: list[openings.Opening]
+    fit_now: int
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Greater where more new servers fit, or as many by fewer moves."""
+        moves = sum(len(opening.leaving) for opening in self.opened)
+        return len(self.finder.promises), -moves
 
 
 def _choose(
     find: Callable[..., openings.Openings],
     closed_to_new: frozenset[str],
     group: typing.Any,
-    room: plans.Room,
-) -> plans.Room:
-    """Return the moves for new servers; of an affinity group the best.
+    count: int,
+) -> _Choice | None:
+    """Choose hosts for new servers; for an affinity group the best.
 
     :param find: makes an object that finds hosts
     :param closed_to_new: UUIDs of hosts that new servers may not come to
     :param group: nova's InstanceGroup of the new servers; None if there is
         none
-    :param room: what is asked for
+    :param count: number of new servers that must fit
     """
-    if not group or group.policy != 'affinity' or group.hosts:
-        return _plan(find(closed_to_new=closed_to_new), room)
     finder = find(closed_to_new=closed_to_new)
-    anchors = finder.list_roomiest(room.count)[:_MOST_TOGETHER]
-    finder.advance(total=room.count * len(anchors))
+    if not group or group.policy != 'affinity' or group.hosts:
+        return _search(finder, count)
+    anchors = finder.list_roomiest(count)[:_MOST_TOGETHER]
+    finder.advance(total=count * len(anchors))
     everywhere = frozenset(finder.places.cloud.nodes)
-    rooms = [
-        _plan(find(closed_to_new=everywhere - {uuid}), room)
+    tried = (
+        _search(find(closed_to_new=everywhere - {uuid}), count)
         for uuid in anchors
-    ]
-    return max(
-        rooms,
-        key=lambda one: (len(one.room_on), -len(one.moves)),
-        default=room,
     )
+    return max(tried, key=lambda choice: choice.rank, default=None)
 
 
 def _make_request(
@@ -167,49 +183,54 @@ def _make_request(
     return spec_obj
 
 
-def _plan(finder: openings.Openings, room: plans.Room) -> plans.Room:
-    """Return the moves for new servers, as far as there are any.
+def _search(finder: openings.Openings, count: int) -> _Choice:
+    """Choose hosts for new servers, as far as there are any.
 
-    :param finder: finds the hosts that take them
-    :param room: what is asked for
+    :param count: number of new servers that must fit
     """
-    cloud, promises = finder.places.cloud, finder.promises
-    _fill(finder, room.count)
+    promises = finder.promises
+    _fill(finder, count)
     fit_now = len(promises)
     opened: list[openings.Opening] = []
-    if fit_now < room.count:
+    if fit_now < count:
         finder.prepare()
         at_first = promises.copy()
         with finder.begin():
-            while opening := _open_next(finder, room.count, set()):
+            while opening := _open_next(finder, count, set()):
                 opened.append(opening)
-        if len(promises) < room.count:
-            opened = _Deeper(finder, room.count, at_first, opened).search()
-            promises = finder.promises
+        if len(promises) < count:
+            opened = _Deeper(finder, count, at_first, opened).search()
+    return _Choice(finder, opened, fit_now)
+
+
+def _plan(choice: _Choice, room: plans.Room) -> plans.Room:
+    """Return the moves after which new servers come to the chosen hosts.
+
+    :param room: what is asked for
+    """
+    finder, promises = choice.finder, choice.finder.promises
+    cloud = finder.places.cloud
     moves: list[plans.Move] = []
     in_the_way: list[str] = []
     would_help = ''
     with finder.begin():
         before = planner.copy_states(cloud)
-        for opening in opened:
+        for opening in choice.opened:
             moves += _make_moves(finder, opening)
         if len(promises) < room.count:
             with promises.with_promised({}):
                 judged = finder.coming.explain(finder.closed_to_new)
                 in_the_way = [*_explain(finder, judged)]
                 would_help = _find_helps(finder, judged)
-        movables = finder.movables
-        numbered = ending.number(moves, movables)
-        settled = ending.settle(cloud, before, numbered, movables)
-    return dataclasses.replace(
-        room,
-        moves=settled.moves,
-        groups=settled.groups,
-        fit_now=fit_now,
-        room_on=promises.room_on,
-        in_the_way=in_the_way,
-        would_help=would_help,
-    )
+        room = dataclasses.replace(
+            room,
+            moves=moves,
+            fit_now=choice.fit_now,
+            room_on=promises.room_on,
+            in_the_way=in_the_way,
+            would_help=would_help,
+        )
+        return ending.finish(cloud, room, before, finder.movables)
 
 
 def _fill(finder: openings.Openings, count: int, opened: str = '') -> None:

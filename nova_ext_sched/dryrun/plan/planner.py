@@ -107,28 +107,27 @@ def plan(
         )
         made = rounds.make(leaving)
         at_end(future)
-        numbered = ending.number(made.moves, movables)
-        settled = ending.settle(cloud, before, numbered, movables)
         explainer = stuck.StuckExplainer(
             places, movables, goal.never_given_up, barred
         )
         without_place = explainer.explain(made.remaining)
-    plan = plans.Plan(
-        moves=settled.moves,
-        groups=settled.groups,
-        without_place=[*without_place, *goal.migrating],
-        mended_by_others=made.mended,
-        to_be_empty=sorted(goal.to_be_empty),
-        room_for_last=made.room_for_last,
-        crowded=noted.find(settled.moves) if noted else [],
-        remarks=places.priorities.remarks,
-    )
-    return ending.finish(
-        cloud,
-        plan,
-        softly=not goal.to_be_empty,
-        standing={one.server for one in goal.leaving},
-    )
+        plan = plans.Plan(
+            moves=made.moves,
+            without_place=[*without_place, *goal.migrating],
+            mended_by_others=made.mended,
+            to_be_empty=sorted(goal.to_be_empty),
+            room_for_last=made.room_for_last,
+            crowded=noted.find(made.moves) if noted else [],
+            remarks=places.priorities.remarks,
+        )
+        return ending.finish(
+            cloud,
+            plan,
+            before,
+            movables,
+            softly=not goal.to_be_empty,
+            standing={one.server for one in goal.leaving},
+        )
 
 
 def copy_states(cloud: snapshot.Snapshot) -> dict[str, typing.Any]:
