@@ -3,7 +3,10 @@
 """The command ``nova-ext-sched drain``."""
 
 import argparse
+from collections.abc import Iterator
+from collections.abc import Set
 
+from nova_ext_sched import messages
 from nova_ext_sched.cli import base
 from nova_ext_sched.cli import options
 from nova_ext_sched.cli import report
@@ -11,6 +14,7 @@ from nova_ext_sched.cmd import plan_command
 from nova_ext_sched.cmd import plan_map
 from nova_ext_sched.cmd import plan_report
 from nova_ext_sched.dryrun import progress
+from nova_ext_sched.dryrun.plan import plans
 
 
 class Drain(plan_command.Planner):
@@ -53,15 +57,12 @@ def plan(
             cloud, parsed_args.hosts, parsed_args.aggregate, parsed_args.domain
         )
         not_to = selection.find_any(cloud, parsed_args.not_to)
-        made = drain.make(cloud, emptied, advance, not_to)
-        # Of a cell that answered at first, some servers are known.
-        unread = drain.find_unread(cloud, emptied) - made.sources
-        made = drain.judge_hosts(cloud, made, unread)
+        made, unread = drain.plan(cloud, emptied, advance, not_to)
         hosts = selection.make_documents(cloud)
         return report.add_map(
             plan_report.make(
                 made,
-                drain.say_hosts(emptied, made, unread),
+                _say_hosts(emptied, made, unread),
                 cloud.faults,
                 bool(unread),
                 hosts,
@@ -70,3 +71,26 @@ def plan(
             parsed_args,
             lambda by: plan_map.draw_moves(made, emptied - unread, hosts, by),
         )
+
+
+def _say_hosts(
+    hosts: Set[str], plan: plans.Plan, unread: Set[str]
+) -> Iterator[str]:
+    """Yield sentences on hosts that are to be empty.
+
+    :param hosts: names
+    :param plan: as of :func:`.drain.plan`
+    :param unread: as of :func:`.drain.plan`
+    """
+    empty = hosts - {*plan.not_empty_after}
+    some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
+    if len(hosts) > 1:
+        yield f'{some} empty after these moves.'
+    elif not unread:
+        yield f'The host will {"" if empty else "not "}be empty.'
+    yield from plan_report.say_unread(unread)
+    open_ = plan.still_enabled
+    if open_:
+        names = messages.first_few(open_)
+        verb = messages.agree(len(open_), 'is', 'are')
+        yield f'{names} {verb} still enabled and can get new servers.'

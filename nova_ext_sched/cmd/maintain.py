@@ -142,7 +142,7 @@ def plan(
             *maintain.say_rounds(
                 cloud, emptied - unread, planned, is_whole=number is None
             ),
-            *drain.say_unread(unread),
+            *plan_report.say_unread(unread),
         ]
         hosts = selection.make_documents(cloud)
         names = plan_report.name_groups(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from collections.abc import Set
 import dataclasses
 import itertools
 import re
@@ -536,6 +537,13 @@ def say_lacking(hosts: Sequence[str] | None) -> Iterator[str]:
             'The hosts kept for failures are not enough once the others are '
             f'full: keep {say_hosts(hosts)} free, too (survive --hold).'
         )
+
+
+def say_unread(unread: Set[str]) -> Iterator[str]:
+    """Yield a sentence on hosts whose servers are unknown."""
+    if unread:
+        names = messages.first_few(sorted(unread, key=messages.in_order))
+        yield f'What runs on {names} is not known.'
 
 
 def say_of_those_read(faults: Sequence[str]) -> str:

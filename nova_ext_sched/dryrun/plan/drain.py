@@ -4,7 +4,6 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
@@ -32,6 +31,36 @@ from nova_ext_sched.queries import servers as queries
 # A cell has nova's time for each question: the servers of thousands of hosts
 # take longer.
 _HOSTS_AT_ONCE = 100
+
+
+def plan(
+    cloud: snapshot.Snapshot,
+    hosts: Set[str],
+    advance: progress.Advance = progress.silent,
+    not_to: Set[str] = frozenset(),
+) -> tuple[plans.Plan, Set[str]]:
+    """Plan the moves that empty hosts, and judge the hosts after them.
+
+    The parameters, and what is raised, are those of :func:`make`.
+
+    :returns: the plan, with the hosts that stay occupied, or enabled; and the
+        hosts whose servers are unknown
+    """
+    made = make(cloud, hosts, advance, not_to)
+    # Of a cell that answered at first, some servers are known.
+    unread = find_unread(cloud, hosts) - made.sources
+    enabled = {
+        state.host
+        for state in cloud.states.values()
+        if state.host in hosts and not state.service.get('disabled')
+    }
+    stays = hosts & ({one.host for one in made.without_place} | unread)
+    judged = dataclasses.replace(
+        made,
+        not_empty_after=sorted(stays, key=messages.in_order),
+        still_enabled=sorted(enabled, key=messages.in_order),
+    )
+    return judged, unread
 
 
 def make(
@@ -131,57 +160,6 @@ def find_unread(cloud: snapshot.Snapshot, hosts: Set[str]) -> Set[str]:
     nodes = cloud.nodes.values()
     read = {one.host for one in nodes if one.cell_uuid not in silent}
     return hosts - read if silent else frozenset()
-
-
-def judge_hosts(
-    cloud: snapshot.Snapshot, plan: plans.Plan, unread: Set[str]
-) -> plans.Plan:
-    """Return a plan with the hosts that stay occupied, or enabled.
-
-    :param unread: the result of :func:`find_unread`
-    """
-    hosts = {*plan.to_be_empty}
-    open_ = {
-        state.host
-        for state in cloud.states.values()
-        if state.host in hosts and not state.service.get('disabled')
-    }
-    stays = hosts & ({one.host for one in plan.without_place} | unread)
-    return dataclasses.replace(
-        plan,
-        not_empty_after=sorted(stays, key=messages.in_order),
-        still_enabled=sorted(open_, key=messages.in_order),
-    )
-
-
-def say_hosts(
-    hosts: Set[str], plan: plans.Plan, unread: Set[str]
-) -> Iterator[str]:
-    """Yield sentences on hosts that are to be empty.
-
-    :param hosts: names
-    :param plan: the result of :func:`judge_hosts`
-    :param unread: the result of :func:`find_unread`
-    """
-    empty = hosts - {*plan.not_empty_after}
-    some = messages.part(len(empty), len(hosts), 'host', 'is', 'are')
-    if len(hosts) > 1:
-        yield f'{some} empty after these moves.'
-    elif not unread:
-        yield f'The host will {"" if empty else "not "}be empty.'
-    yield from say_unread(unread)
-    open_ = plan.still_enabled
-    if open_:
-        names = messages.first_few(open_)
-        verb = messages.agree(len(open_), 'is', 'are')
-        yield f'{names} {verb} still enabled and can get new servers.'
-
-
-def say_unread(unread: Set[str]) -> Iterator[str]:
-    """Yield a sentence on hosts whose servers are unknown."""
-    if unread:
-        names = messages.first_few(sorted(unread, key=messages.in_order))
-        yield f'What runs on {names} is not known.'
 
 
 def _select(
