@@ -229,6 +229,18 @@ class Fork:
         """UUIDs of the hosts that this fork has changed."""
         return self._states.keys()
 
+    def copy_states(self) -> dict[str, typing.Any]:
+        """Copy the nova HostStates, by UUID, as they are now.
+
+        A later claim changes the states that this fork owns, so these are
+        copied; of any other it makes one of its own first.
+        """
+        states = self._cloud.states
+        owned = {
+            uuid: claims.copy_state(states[uuid]) for uuid in self._states
+        }
+        return {**states, **owned}
+
     # What may happen.
 
     def come(

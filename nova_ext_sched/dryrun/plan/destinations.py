@@ -32,6 +32,7 @@ import typing
 
 from nova import exception as nova_exception
 
+from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import placement
@@ -42,6 +43,7 @@ from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import refusals
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import own_queries
+from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
 from nova_ext_sched.dryrun.plan import proposals
@@ -206,6 +208,38 @@ class Destinations:
             pass
         return None
 
+    def make_move(
+        self,
+        server: plans.Leaving,
+        prepared: movable.Movable,
+        target: typing.Any,
+    ) -> plans.Move:
+        """Describe the move of a server to its destination, a HostState."""
+        needed, offered = prepared.processor, processors.read_host(target)
+        is_host = needed is not None and not needed.is_guest
+        return plans.Move(
+            **vars(server),
+            to=target.host if self.can_be_named(target) else None,
+            expected=target.host,
+            method=prepared.method,
+            why_cold=prepared.why_cold,
+            paused=prepared.is_paused,
+            lacks=processors.list_lacking(needed, offered),
+            newer=is_host and bool(processors.list_lacking(offered, needed)),
+            from_image=prepared.method == movable.EVACUATE
+            and not fields.get_field(prepared.spec_obj, 'is_bfv'),
+        )
+
+    def can_be_named(self, target: typing.Any) -> bool:
+        """Return whether nova accepts a move that names its destination.
+
+        :param target: the destination, a nova HostState with its allocation
+            candidates
+        """
+        return own_queries.uses_own_providers(
+            target.allocation_candidates[0], target.uuid, self.cloud
+        )
+
     def find_weigher(
         self, prepared: movable.Movable, target: typing.Any, barred: Set[str]
     ) -> str:
@@ -321,17 +355,6 @@ class Destinations:
         if spec_obj is None:
             return None
         return self._own.find(spec_obj, proposed)
-
-
-def can_be_named(target: typing.Any, cloud: snapshot.Snapshot) -> bool:
-    """Return whether nova accepts a move that names its destination.
-
-    :param target: the destination, a nova HostState with its allocation
-        candidates
-    """
-    return own_queries.uses_own_providers(
-        target.allocation_candidates[0], target.uuid, cloud
-    )
 
 
 def with_barred_ignored(

@@ -41,7 +41,6 @@ from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import openings
-from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import promised
 from nova_ext_sched.dryrun.plan import stuck
@@ -209,12 +208,11 @@ def _plan(choice: _Choice, room: plans.Room) -> plans.Room:
     :param room: what is asked for
     """
     finder, promises = choice.finder, choice.finder.promises
-    cloud = finder.places.cloud
     moves: list[plans.Move] = []
     in_the_way: list[str] = []
     would_help = ''
-    with finder.begin():
-        before = planner.copy_states(cloud)
+    with finder.begin() as future:
+        before = future.copy_states()
         for opening in choice.opened:
             moves += _make_moves(finder, opening)
         if len(promises) < room.count:
@@ -230,7 +228,9 @@ def _plan(choice: _Choice, room: plans.Room) -> plans.Room:
             in_the_way=in_the_way,
             would_help=would_help,
         )
-        return ending.finish(cloud, room, before, finder.movables)
+        return ending.finish(
+            finder.places.cloud, room, before, finder.movables
+        )
 
 
 def _fill(finder: openings.Openings, count: int, opened: str = '') -> None:
@@ -333,13 +333,13 @@ def _make_moves(
     finder: openings.Openings, opening: openings.Opening
 ) -> list[plans.Move]:
     """Make moves in the fork that is open, up to the first that is refused."""
-    cloud, moves = finder.places.cloud, list[plans.Move]()
+    places, moves = finder.places, list[plans.Move]()
     for size, node in opening.leaving:
         prepared, target = _ask(finder, size.uuid, node)
-        if target is None or not prepared.go(cloud.future, target):
+        if target is None or not prepared.go(places.cloud.future, target):
             break
         leaving = plans.make_leaving(size, size.host)
-        moves.append(planner.make_move(cloud, leaving, prepared, target))
+        moves.append(places.make_move(leaving, prepared, target))
     return moves
 
 

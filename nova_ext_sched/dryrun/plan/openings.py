@@ -42,7 +42,6 @@ from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import departures
-from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import plans
@@ -473,9 +472,7 @@ class Openings:
             if isinstance(target, Exception):
                 # The server stays where it is.
                 return None
-            if target is not None and destinations.can_be_named(
-                target, self._cloud
-            ):
+            if target is not None and self.places.can_be_named(target):
                 return target
         return None
 

@@ -24,17 +24,13 @@ import functools
 import math
 import typing
 
-from nova_ext_sched import fields
-from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
-from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import crowding
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import ending
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import processors
 from nova_ext_sched.dryrun.plan import stuck
 
 
@@ -101,7 +97,7 @@ def plan(
         noted = crowding.Crowding(places, barred)
     with cloud.fork() as future:
         future.count_under_way()
-        before = copy_states(cloud)
+        before = future.copy_states()
         rounds = _Rounds(
             places, movables, barred, goal.may_stay, advance, noted
         )
@@ -128,18 +124,6 @@ def plan(
             softly=not goal.to_be_empty,
             standing={one.server for one in goal.leaving},
         )
-
-
-def copy_states(cloud: snapshot.Snapshot) -> dict[str, typing.Any]:
-    """Copy the nova HostStates, by UUID, before the moves of the open fork.
-
-    Moves change the states that the fork already owns, so these are copied.
-    """
-    copied = {
-        uuid: claims.copy_state(cloud.states[uuid])
-        for uuid in cloud.future.touched
-    }
-    return {**cloud.states, **copied}
 
 
 def try_(
@@ -183,30 +167,6 @@ def find_remaining(
         )
         _, remaining = try_(places, ordered, movables, barred)
     return remaining
-
-
-def make_move(
-    cloud: snapshot.Snapshot,
-    server: plans.Leaving,
-    prepared: movable.Movable,
-    target: typing.Any,
-) -> plans.Move:
-    """Make the move of a server to a nova HostState."""
-    is_named = destinations.can_be_named(target, cloud)
-    needed, offered = prepared.processor, processors.read_host(target)
-    is_host = needed is not None and not needed.is_guest
-    return plans.Move(
-        **vars(server),
-        to=target.host if is_named else None,
-        expected=target.host,
-        method=prepared.method,
-        why_cold=prepared.why_cold,
-        paused=prepared.is_paused,
-        lacks=processors.list_lacking(needed, offered),
-        newer=is_host and bool(processors.list_lacking(offered, needed)),
-        from_image=prepared.method == movable.EVACUATE
-        and not fields.get_field(prepared.spec_obj, 'is_bfv'),
-    )
 
 
 def put_hardest_first(
@@ -324,9 +284,7 @@ class _Rounds:
             target = self.places.send(prepared, self.barred, note)
             if target is not None:
                 self.advance()
-                moves.append(
-                    make_move(self.places.cloud, server, prepared, target)
-                )
+                moves.append(self.places.make_move(server, prepared, target))
         return moves
 
     def _note(self, prepared: movable.Movable, target: typing.Any) -> None:

@@ -21,7 +21,6 @@ from oslo_utils import uuidutils
 
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
-from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import newcomers
 
@@ -82,7 +81,7 @@ class Promised:
         self._next = uuidutils.generate_uuid()
 
     def _promise(self, uuid: str, target: typing.Any) -> None:
-        is_named = destinations.can_be_named(target, self._cloud)
+        is_named = self._places.can_be_named(target)
         self._uuids.append(uuid)
         self.nodes.append(target.uuid)
         self.room_on.append(target.host if is_named else None)
