@@ -90,32 +90,6 @@ def add_up(fits: Iterable[Fit]) -> Fit:
     return Fit(servers, state)
 
 
-def fill(
-    future: fork.Fork,
-    spec_obj: typing.Any,
-    choose: Callable[[str], Sequence[typing.Any]],
-) -> Iterator[tuple[str, typing.Any]]:
-    """Add servers, one after the other, until no host takes one.
-
-    Their claims stay in the fork.
-
-    :param spec_obj: a nova RequestSpec
-    :param choose: takes the UUID of the next server, and returns the nova
-        HostStates that take one each; an empty result ends the loop
-    :returns: the UUID of each server that came, and its HostState
-    """
-    is_going = True
-    while is_going:
-        uuid = uuidutils.generate_uuid()
-        is_going = False
-        for state in choose(uuid):
-            # Another host may have taken what they share in this round.
-            if future.come(uuid, spec_obj, state):
-                is_going = True
-                yield uuid, state
-            uuid = uuidutils.generate_uuid()
-
-
 @dataclasses.dataclass(eq=False)
 class HostCount:
     """The number of servers on one host, and on each equivalent host.
@@ -139,30 +113,6 @@ class HostCount:
         if self.servers < MOST:
             return Fit(self.servers, State.OR_MORE)
         return Fit(self.servers, State.UNLIMITED)
-
-
-class _Turns:
-    """Hosts that take servers by turns, until each has refused one.
-
-    :param ask: takes the fork, the open hosts and the next server's UUID, and
-        returns the hosts that take the server
-    :ivar by_uuid: all hosts, open or not
-    """
-
-    def __init__(
-        self,
-        ask: Callable[[fork.Fork, list[HostCount], str], list[HostCount]],
-        future: fork.Fork,
-        counts: Sequence[HostCount],
-    ) -> None:
-        self._ask, self._future = ask, future
-        self._open = [*counts]
-        self.by_uuid = {count.state.uuid: count for count in counts}
-
-    def choose(self, uuid: str) -> Sequence[typing.Any]:
-        """Return the HostStates of the hosts that take the next server."""
-        self._open = self._ask(self._future, self._open, uuid)
-        return [count.state for count in self._open]
 
 
 class Counts:
@@ -325,11 +275,24 @@ class Counts:
     # Counting by claims.
 
     def _fill(self, future: fork.Fork, counts: Sequence[HostCount]) -> None:
-        turns = _Turns(self._ask, future, counts)
-        for _, state in fill(future, self._spec_obj, turns.choose):
-            turns.by_uuid[state.uuid].servers += 1
-            if self._group is not None:
-                self._group.hosts = [*self._group.hosts, state.host]
+        """Give hosts servers by turns, until each has refused one.
+
+        Their claims stay in the fork.
+        """
+        is_going = True
+        while is_going:
+            uuid = uuidutils.generate_uuid()
+            counts = self._ask(future, counts, uuid)
+            is_going = False
+            for count in counts:
+                # Another host may have taken what they share in this turn.
+                if future.come(uuid, self._spec_obj, count.state):
+                    is_going = True
+                    count.servers += 1
+                    if self._group is not None:
+                        host = count.state.host
+                        self._group.hosts = [*self._group.hosts, host]
+                uuid = uuidutils.generate_uuid()
 
     def _ask(
         self, future: fork.Fork, counts: Sequence[HostCount], uuid: str

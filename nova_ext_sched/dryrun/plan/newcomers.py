@@ -17,6 +17,7 @@ import itertools
 import typing
 
 from nova import objects
+from oslo_utils import uuidutils
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import fork
@@ -79,15 +80,15 @@ class Newcomers:
         """Add the servers, each to the host that the scheduler prefers then.
 
         :param barred: UUIDs of hosts that get no server
-        :returns: see :func:`..fit.count.fill`
+        :returns: the UUID of each server that came, and its HostState
         :raises placement.PlacementFailed: placement does not answer
         """
-
-        def choose(uuid: str) -> Sequence[typing.Any]:
+        while True:
+            uuid = uuidutils.generate_uuid()
             target = self.places.find(self.prepare(uuid), barred)
-            return [] if target is None else [target]
-
-        return count.fill(future, self.spec_obj, choose)
+            if target is None or not future.come(uuid, self.spec_obj, target):
+                return
+            yield uuid, target
 
     def prepare(self, uuid: str, cell: str = '') -> movable.Evacuation:
         """Prepare a new server, or one that leaves a host of a cell."""
