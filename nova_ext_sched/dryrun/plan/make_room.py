@@ -9,7 +9,7 @@ no move spends their room. Then, for each of the others:
    are tried (:mod:`.openings`): the one that takes another after the fewest
    moves is chosen;
 2. its moves are made without any new server, as nova will make them, and then
-   all new servers come, in more than one order (:mod:`.promised`). Only if
+   all new servers come, in more than one order (:mod:`.newcomers`). Only if
    nova takes all of them, the host is promised, and the moves are kept. Else
    the move that breaks a promise is not made, and 1 begins anew.
 
@@ -42,7 +42,6 @@ from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import openings
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import promised
 from nova_ext_sched.dryrun.plan import stuck
 from nova_ext_sched.dryrun.plan import too_large
 
@@ -295,7 +294,7 @@ class _Deeper:
 
     finder: openings.Openings
     count: int
-    at_first: promised.Promised
+    at_first: newcomers.Promised
     best: list[openings.Opening]
 
     def search(self) -> list[openings.Opening]:

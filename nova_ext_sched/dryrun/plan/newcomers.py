@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Adds new servers of one request, one after the other.
+"""Adds new servers of one request, and promises hosts to them.
 
 They come in a fork, each to the host that the scheduler prefers then, until
-none fits. To count those after which the same hosts can fail as now, each
-failure is evacuated again in that fork, with the new servers on its hosts. If
-it strands more servers than without them, fewer may come.
+none fits.
+
+A plan promises hosts: nova creates the servers after all moves, each on the
+host that it was promised, in an unknown order. So a promise holds only if the
+host takes the server without the other new servers, with all of them, and in
+the order of the promises: a filter that refuses it beside some of them refuses
+it in one of the three cases.
 """
 
+import collections
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from collections.abc import Set
@@ -19,21 +26,16 @@ import typing
 from nova import objects
 from oslo_utils import uuidutils
 
-from nova_ext_sched import messages
+from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
-from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.decision import asking
-from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
-from nova_ext_sched.dryrun.fit import count
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import planner
-from nova_ext_sched.dryrun.plan import plans
 
 #: The most servers that are counted: each is placed, and evacuated.
 MOST = 2000
@@ -157,145 +159,6 @@ class Newcomers:
         return judged
 
 
-class Evacuated(typing.NamedTuple):
-    """A failure as it was evacuated on the cloud of now.
-
-    :ivar hosts: names of those that fail
-    :ivar movables: each server on them, or why nova does not evacuate it
-    :ivar stuck: the UUIDs of servers that cannot be placed
-    """
-
-    failure: str
-    hosts: Set[str]
-    movables: movable.Movables
-    stuck: Set[str]
-
-
-@dataclasses.dataclass
-class Spare:
-    """The new servers of a flavor that can be added.
-
-    :ivar flavor: nova's
-    :ivar came: the UUID of each that fits, and the HostState where it goes
-    :ivar servers: number of them that can come
-    :ivar failure: the one that allows no more; empty where all may come
-    :ivar reason: the reason why none fits, a sentence without its stop
-    :ivar cause: the same in a word
-    """
-
-    flavor: typing.Any
-    came: list[tuple[str, typing.Any]]
-    servers: int
-    failure: str
-    reason: str
-    cause: str
-    _places: destinations.Destinations
-    _newcomers: Newcomers
-
-    @property
-    def fit(self) -> count.Fit:
-        """The number that fits, whatever fails."""
-        is_more = len(self.came) >= MOST
-        return count.Fit(
-            len(self.came),
-            count.State.OR_MORE if is_more else count.State.COUNTED,
-        )
-
-    def check(self, failures: Sequence[Evacuated]) -> None:
-        """Lower the number until each failure ends as it does now."""
-        todo = list(failures)
-        while todo and self.servers:
-            with self._growing(self.servers):
-                while todo and self._is_as_now(todo[0], self.servers):
-                    del todo[0]
-            if todo:
-                self.servers = self._lower(todo[0])
-                self.failure = todo[0].failure
-
-    def _lower(self, evacuated: Evacuated) -> int:
-        """Return the most new servers with which a failure ends as now."""
-        low, high = 0, self.servers
-        with contextlib.ExitStack() as forks:
-            # Each fork is on top of those that end as now.
-            while high - low > 1:
-                number = (low + high) // 2
-                growing = self._growing(number, low)
-                with contextlib.ExitStack() as opened:
-                    opened.enter_context(growing)
-                    if self._is_as_now(evacuated, number):
-                        forks.push(opened.pop_all())
-                        low = number
-                    else:
-                        high = number
-        return low
-
-    @contextlib.contextmanager
-    def _growing(self, number: int, before: int = 0) -> Iterator[fork.Fork]:
-        """Open a fork with a number of the new servers.
-
-        :param before: number of those that are in the fork below
-        """
-        with self._places.cloud.fork() as future:
-            for uuid, target in self.came[before:number]:
-                future.come(uuid, self._newcomers.spec_obj, target)
-            yield future
-
-    def _is_as_now(self, evacuated: Evacuated, number: int) -> bool:
-        places, movables = self._places, dict(evacuated.movables)
-        for uuid, target in self.came[:number]:
-            if target.host in evacuated.hosts:
-                movables[uuid] = self._newcomers.prepare(
-                    uuid, target.cell_uuid
-                )
-        barred = places.nodes_of(evacuated.hosts)
-        leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
-        remaining = planner.find_remaining(places, leaving, movables, barred)
-        stuck = {server.server for server in remaining}
-        if len(stuck) <= len(evacuated.stuck):
-            return True
-        # Servers that are gone meanwhile count in neither.
-        deleted = gone.find(places.cloud, stuck & evacuated.movables.keys())
-        return len(stuck - deleted) <= len(evacuated.stuck - deleted)
-
-    def make_room(self) -> plans.FlavorRoom:
-        """Return the plan's part for the flavor."""
-        return plans.FlavorRoom(
-            id=self.flavor.flavorid,
-            name=messages.clean(self.flavor.name),
-            fit=self.fit.servers,
-            or_more=self.fit.state is count.State.OR_MORE,
-            spare=self.servers,
-            failure=messages.clean(self.failure),
-            reason=self.reason,
-            cause=self.cause,
-        )
-
-
-def count_spare(
-    places: destinations.Destinations,
-    flavor: typing.Any,
-    project: str | None = None,
-    barred: Set[str] = frozenset(),
-) -> Spare:
-    """Return the new servers that fit as long as no host fails.
-
-    :param places: the destinations of servers
-    :param flavor: nova's
-    :param project: the ID of the one that asks for them; None for no one
-    :param barred: UUIDs of hosts that get none
-    :raises exception.InvalidValue: nova-api would refuse such a server
-    :raises placement.PlacementFailed: placement does not answer
-    """
-    coming = make(places, flavor, project)
-    with places.cloud.fork() as future:
-        came = [*itertools.islice(coming.fill(future, barred), MOST)]
-    reason = cause = ''
-    if not came:
-        answer = document.make_answer(coming.explain(barred))
-        reason, cause = answer.sentence.rstrip('.'), answer.cause or ''
-    return Spare(flavor, came, len(came), '', reason, cause, places, coming)
-
-
 def make(
     places: destinations.Destinations,
     flavor: typing.Any,
@@ -303,7 +166,10 @@ def make(
 ) -> Newcomers:
     """Prepare new servers of a flavor, before a fork is opened.
 
-    The parameters, and what is raised, are those of :func:`count_spare`.
+    :param flavor: nova's
+    :param project: the ID of the one that asks for them; None for no one
+    :raises exception.InvalidValue: nova-api would refuse such a server
+    :raises placement.PlacementFailed: placement does not answer
     """
     ctxt = process.context(project)
     wanted = request.Question(project=project)
@@ -311,3 +177,209 @@ def make(
     return Newcomers(
         places, request.build(ctxt, places.cloud, wanted, flavor, image)
     )
+
+
+class _Place(typing.NamedTuple):
+    """A nova HostState that passed the filters, as a claim reads it."""
+
+    uuid: str
+    host: str
+    cell_uuid: str
+    limits: typing.Any
+    allocation_candidates: list[claims.Request]
+
+
+class Promised:
+    """The new servers that were promised a host.
+
+    :param coming: makes and places the new servers
+    :ivar nodes: UUIDs of their compute nodes, in the order of the promises
+    :ivar room_on: see :class:`.plans.Room`
+    """
+
+    def __init__(self, coming: Newcomers) -> None:
+        self._coming, self._places = coming, coming.places
+        self._cloud = coming.places.cloud
+        self.nodes: list[str] = []
+        self.room_on: list[str | None] = []
+        self._uuids: list[str] = []
+        # By the host's UUID: the version of its state before the new servers
+        # came, and the state that each of them found there, in order.
+        self._places_on: dict[str, tuple[int, list[_Place]]] = {}
+        # The UUID of the next new server.
+        self._next = uuidutils.generate_uuid()
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def fill(self, future: fork.Fork, barred: Set[str], most: int) -> None:
+        """Promise hosts to further new servers until none fits.
+
+        :param future: the open fork, with all promised new servers
+        :param barred: UUIDs of hosts that get no new server
+        :param most: largest number of promises in all
+        """
+        coming = self._coming.fill(future, barred)
+        for uuid, target in itertools.islice(coming, most - len(self)):
+            self._promise(uuid, target)
+
+    def promise(self, future: fork.Fork, node: str) -> None:
+        """Promise the next new server a host that is known to take it.
+
+        :param future: see :meth:`fill`; the server is added to it
+        :param node: UUID of the host's compute node
+        """
+        uuid, target = self._next, self.find_on(node)
+        future.come(uuid, self._coming.spec_obj, target)
+        self._promise(uuid, target)
+        self._next = uuidutils.generate_uuid()
+
+    def _promise(self, uuid: str, target: typing.Any) -> None:
+        is_named = self._places.can_be_named(target)
+        self._uuids.append(uuid)
+        self.nodes.append(target.uuid)
+        self.room_on.append(target.host if is_named else None)
+
+    def cut(self, number: int) -> None:
+        """Take back all promises but the first few."""
+        for made in (self._uuids, self.nodes, self.room_on):
+            del made[number:]
+
+    def copy(self) -> 'Promised':
+        """Copy the promises."""
+        copied = Promised(self._coming)
+        copied.nodes, copied.room_on = [*self.nodes], [*self.room_on]
+        copied._uuids = [*self._uuids]
+        copied._places_on = {
+            node: (version, [*places])
+            for node, (version, places) in self._places_on.items()
+        }
+        return copied
+
+    def find_on(self, node: str, uuid: str = '') -> typing.Any:
+        """Return a host's HostState if it takes a new server now, or None.
+
+        :param node: UUID of the host's compute node
+        :param uuid: UUID of the new server; empty for the next one
+        """
+        prepared = self._coming.prepare(uuid or self._next)
+        return self._places.find_on(prepared, node)
+
+    def come(self, future: fork.Fork) -> bool:
+        """Add all promised new servers; return False if a host refuses one.
+
+        If only the room and the servers of a host decide, hosts that no move
+        has changed since the last time are not asked again.
+        """
+        promises = [*zip(self._uuids, self.nodes, strict=True)]
+        if not self._coming.is_whole:
+            return self._come(future, promises)
+        versions = self._cloud.versions
+        before = {node: versions.get(node, 0) for node in self.nodes}
+        numbers: collections.Counter[str] = collections.Counter()
+        for uuid, node in promises:
+            place = self._find_place(uuid, node, before[node], numbers[node])
+            if place is None or not future.come(
+                uuid, self._coming.spec_obj, place
+            ):
+                return False
+            numbers[node] += 1
+        return True
+
+    def _find_place(
+        self, uuid: str, node: str, version: int, number: int
+    ) -> _Place | None:
+        """Return the state in which a host takes a new server, or None.
+
+        :param version: version of the host's state before any new server came
+        :param number: number of new servers that came to the host before
+        """
+        known, places = self._places_on.get(node, (version, []))
+        if known != version or len(places) < number:
+            places = []
+        self._places_on[node] = version, places
+        if len(places) > number:
+            return places[number]
+        target = self.find_on(node, uuid)
+        if target is None:
+            return None
+        place = _Place(*(getattr(target, name) for name in _Place._fields))
+        if len(places) == number:
+            places.append(place)
+        return place
+
+    def _come(
+        self, future: fork.Fork, promises: Iterable[tuple[str, str]]
+    ) -> bool:
+        for uuid, node in promises:
+            target = self.find_on(node, uuid)
+            if target is None or not future.come(
+                uuid, self._coming.spec_obj, target
+            ):
+                return False
+        return True
+
+    @contextlib.contextmanager
+    def with_promised(self, movables: movable.Movables) -> Iterator[fork.Fork]:
+        """Open a fork with all promised new servers.
+
+        They are also members of their server group, as it is in the requests
+        of the servers that may move.
+
+        :param movables: the servers that may move
+        """
+        wanted = self._coming.spec_obj.instance_group
+        mates = []
+        for prepared in movables.values() if wanted else ():
+            if not isinstance(prepared, Exception):
+                group = prepared.spec_obj.instance_group
+                if group and group.uuid == wanted.uuid:
+                    mates.append((group, group.members))
+        with self._cloud.fork() as future:
+            if not future.before:
+                future.count_under_way()
+            self.come(future)
+            for group, members in mates:
+                group.members = [*members, *self._uuids]
+            try:
+                yield future
+            finally:
+                for group, members in mates:
+                    group.members = members
+
+    def hold(self, changed: Collection[str], added: str = '') -> bool:
+        """Return whether nova would keep all promises in the open fork.
+
+        :param changed: UUIDs of hosts to which servers came since the promises
+            were checked
+        :param added: UUID of a host that is to be promised to the next new
+            server, too
+        """
+        promises = [*zip(self._uuids, self.nodes, strict=True)]
+        promises += [(self._next, added)] if added else []
+        if self._coming.is_whole:
+            # Only the host itself decides, and the servers are equivalent.
+            promises = [
+                (uuid, node)
+                for uuid, node in promises
+                if node in changed or node == added
+            ]
+            with self._cloud.fork() as trial:
+                return self._come(trial, promises)
+        one_of = {node: uuid for uuid, node in promises}
+        with self._cloud.fork() as trial:
+            return (
+                all(itertools.starmap(self.find_on, one_of.items()))
+                and self._come(trial, promises)
+                and all(
+                    self._comes_last(uuid, node)
+                    for node, uuid in one_of.items()
+                )
+            )
+
+    def _comes_last(self, uuid: str, node: str) -> bool:
+        """Return whether a new server would also fit after all others."""
+        with self._cloud.fork() as trial:
+            spec_obj = self._coming.spec_obj
+            trial.leave(uuid, spec_obj, *trial.placed[uuid])
+            return self.find_on(node, uuid) is not None

@@ -45,7 +45,6 @@ from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import plans
-from nova_ext_sched.dryrun.plan import promised
 
 #: No more hosts are added to those that are tried once there are this many.
 #: Hosts that must lose the fewest servers come first.
@@ -128,7 +127,7 @@ class Openings:
         self.places = self.coming.places
         self._cloud = self.places.cloud
         self._reported = 0
-        self.promises = promised.Promised(self.coming)
+        self.promises = newcomers.Promised(self.coming)
         # Servers by UUID of their compute node.
         self._on: dict[str, list[servers.Size]] = {}
         # Allocation requests that a new server may get, by compute node.

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finds hosts whose failure strands no server."""
+"""Finds hosts whose failure strands no server, and how many may still come.
+
+To count the new servers after which the same hosts can fail as now, each
+failure is evacuated again in the fork where they came, with the new servers on
+its hosts. If it strands more servers than without them, fewer may come.
+"""
 
 from collections.abc import Callable
 from collections.abc import Collection
@@ -9,6 +14,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
+import contextlib
 import dataclasses
 import gc
 import itertools
@@ -18,12 +24,14 @@ from nova_ext_sched import messages
 from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.audit import policies
 from nova_ext_sched.dryrun.cloud import cells
+from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import gone
 from nova_ext_sched.dryrun.cloud import holding
 from nova_ext_sched.dryrun.cloud import jobs
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import selection
 from nova_ext_sched.dryrun.cloud import snapshot
+from nova_ext_sched.dryrun.decision import document
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import departures
 from nova_ext_sched.dryrun.plan import destinations
@@ -38,6 +46,20 @@ _MOST_TRIED = 200
 _MOST_SHOWN = 3
 
 
+class Evacuated(typing.NamedTuple):
+    """A failure as it was evacuated on the cloud of now.
+
+    :ivar hosts: names of those that fail
+    :ivar movables: each server on them, or why nova does not evacuate it
+    :ivar stuck: the UUIDs of servers that cannot be placed
+    """
+
+    failure: str
+    hosts: Set[str]
+    movables: movable.Movables
+    stuck: Set[str]
+
+
 class Failed(typing.NamedTuple):
     """A failure, and what became of its servers.
 
@@ -48,7 +70,7 @@ class Failed(typing.NamedTuple):
 
     failure: plans.Failure
     deleted: list[plans.Leaving]
-    evacuated: newcomers.Evacuated
+    evacuated: Evacuated
 
     def without_movables(self) -> 'Failed':
         """Return it without what takes most memory, and cannot be sent."""
@@ -232,7 +254,7 @@ class Survival:
             failure, causes=plans.count_causes(failure.lost)
         )
         stuck = {server.server for server in plan.without_place}
-        evacuated = newcomers.Evacuated(name, hosts, movables, stuck)
+        evacuated = Evacuated(name, hosts, movables, stuck)
         return Failed(failure, deleted, evacuated)
 
     def prepare(
@@ -313,6 +335,116 @@ def _note_bad(
         advance(steps=0, label=f'{len(bad)} cannot fail: {shown}')
 
 
+@dataclasses.dataclass
+class Spare:
+    """The new servers of a flavor that can be added.
+
+    :ivar flavor: nova's
+    :ivar came: the UUID of each that fits, and the HostState where it goes
+    :ivar servers: number of them that can come
+    :ivar failure: the one that allows no more; empty where all may come
+    :ivar reason: the reason why none fits, a sentence without its stop
+    :ivar cause: the same in a word
+    """
+
+    flavor: typing.Any
+    came: list[tuple[str, typing.Any]]
+    servers: int
+    failure: str
+    reason: str
+    cause: str
+    _coming: newcomers.Newcomers
+
+    def check(self, failures: Sequence[Evacuated]) -> None:
+        """Lower the number until each failure ends as it does now."""
+        todo = list(failures)
+        while todo and self.servers:
+            with self._growing(self.servers):
+                while todo and self._is_as_now(todo[0], self.servers):
+                    del todo[0]
+            if todo:
+                self.servers = self._lower(todo[0])
+                self.failure = todo[0].failure
+
+    def _lower(self, evacuated: Evacuated) -> int:
+        """Return the most new servers with which a failure ends as now."""
+        low, high = 0, self.servers
+        with contextlib.ExitStack() as forks:
+            # Each fork is on top of those that end as now.
+            while high - low > 1:
+                number = (low + high) // 2
+                growing = self._growing(number, low)
+                with contextlib.ExitStack() as opened:
+                    opened.enter_context(growing)
+                    if self._is_as_now(evacuated, number):
+                        forks.push(opened.pop_all())
+                        low = number
+                    else:
+                        high = number
+        return low
+
+    @contextlib.contextmanager
+    def _growing(self, number: int, before: int = 0) -> Iterator[fork.Fork]:
+        """Open a fork with a number of the new servers.
+
+        :param before: number of those that are in the fork below
+        """
+        with self._coming.places.cloud.fork() as future:
+            for uuid, target in self.came[before:number]:
+                future.come(uuid, self._coming.spec_obj, target)
+            yield future
+
+    def _is_as_now(self, evacuated: Evacuated, number: int) -> bool:
+        places, movables = self._coming.places, dict(evacuated.movables)
+        for uuid, target in self.came[:number]:
+            if target.host in evacuated.hosts:
+                movables[uuid] = self._coming.prepare(uuid, target.cell_uuid)
+        barred = places.nodes_of(evacuated.hosts)
+        leaving = [plans.Leaving(uuid, '', '', '', []) for uuid in movables]
+        remaining = planner.find_remaining(places, leaving, movables, barred)
+        stuck = {server.server for server in remaining}
+        if len(stuck) <= len(evacuated.stuck):
+            return True
+        # Servers that are gone meanwhile count in neither.
+        deleted = gone.find(places.cloud, stuck & evacuated.movables.keys())
+        return len(stuck - deleted) <= len(evacuated.stuck - deleted)
+
+    def make_room(self) -> plans.FlavorRoom:
+        """Return the plan's part for the flavor."""
+        return plans.FlavorRoom(
+            id=self.flavor.flavorid,
+            name=messages.clean(self.flavor.name),
+            fit=len(self.came),
+            or_more=len(self.came) >= newcomers.MOST,
+            spare=self.servers,
+            failure=messages.clean(self.failure),
+            reason=self.reason,
+            cause=self.cause,
+        )
+
+
+def _count_spare(
+    places: destinations.Destinations,
+    flavor: typing.Any,
+    project: str | None,
+    barred: Set[str],
+) -> Spare:
+    """Return the new servers that fit as long as no host fails.
+
+    The parameters, and what is raised, are those of :func:`.newcomers.make`.
+
+    :param barred: UUIDs of hosts that get none
+    """
+    coming = newcomers.make(places, flavor, project)
+    with places.cloud.fork() as future:
+        came = [*itertools.islice(coming.fill(future, barred), newcomers.MOST)]
+    reason = cause = ''
+    if not came:
+        answer = document.make_answer(coming.explain(barred))
+        reason, cause = answer.sentence.rstrip('.'), answer.cause or ''
+    return Spare(flavor, came, len(came), '', reason, cause, coming)
+
+
 def make(
     cloud: snapshot.Snapshot,
     flavors: Sequence[str] = (),
@@ -340,9 +472,7 @@ def make(
     survival = Survival(places, spares)
     barred = places.nodes_of(spares)
     rooms = [
-        newcomers.count_spare(
-            places, request.get_flavor(ctxt, name), project, barred
-        )
+        _count_spare(places, request.get_flavor(ctxt, name), project, barred)
         for name in dict.fromkeys(flavors)
     ]
     # New servers come to hosts without servers, too.
