@@ -339,7 +339,7 @@ class Destinations:
     def _find_proposed(
         self,
         prepared: movable.Movable,
-        like: movable.Like,
+        like: shared_answers.Like,
         proposed: Iterable[dict[str, list[claims.Request]]],
     ) -> typing.Any:
         """Return the best proposed host.

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-import dataclasses
 import types
 import typing
 
-import cachetools
 from nova import exception as nova_exception
 from nova.compute import power_state
 from nova.compute import vm_states
@@ -30,7 +28,7 @@ from nova_ext_sched.dryrun.decision import server as explain_server
 from nova_ext_sched.dryrun.plan import left_out
 from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
-from nova_ext_sched.dryrun.plan import ranking
+from nova_ext_sched.dryrun.plan import shared_answers
 
 #: How nova moves a server.
 LIVE, COLD = plan_format.LIVE, plan_format.COLD
@@ -42,71 +40,6 @@ _HYPERVISORS = {
     'hypervisor_version': 'older',
 }
 _MOST_HOSTS = 3
-
-# The states of the cloud in which counted hosts are kept: that in which one
-# failure after the other is tried, and that after the moves of one.
-_COUNTED = 2
-
-
-@dataclasses.dataclass(eq=False)
-class Shared:
-    """The shared answer for equivalent requests, on the cloud as it is.
-
-    :ivar spec_obj: one of the requests, a nova RequestSpec without server
-        group, hints and ignored hosts
-    :ivar filtered: the request after the request filters
-    :ivar requests: by UUID of each host that passed, the best first,
-        placement's allocation requests
-    :ivar refused: the same, of hosts that a filter refuses
-    :ivar resources: the queries to placement, nova ResourceRequests
-    :ivar opened: allocation requests of vacated hosts, by UUID, whether or not
-        there is room for them
-    :ivar ranked: the touched hosts in the weighers' order
-    :ivar passed: by UUID of each touched host, a key of its state when it last
-        passed the filters
-    :ivar counted: the touched hosts that were judged when hosts were counted
-        last, by the version of the fork that was open
-    """
-
-    spec_obj: typing.Any
-    filtered: typing.Any
-    requests: dict[str, list[claims.Request]]
-    refused: dict[str, list[claims.Request]]
-    resources: list[typing.Any]
-    opened: dict[str, list[claims.Request]] = dataclasses.field(
-        default_factory=dict, init=False
-    )
-    ranked: ranking.Ranking = dataclasses.field(
-        default_factory=ranking.Ranking, init=False
-    )
-    passed: dict[str, object] = dataclasses.field(
-        default_factory=dict, init=False
-    )
-    counted: cachetools.LRUCache[int, 'Counted'] = dataclasses.field(
-        default_factory=lambda: cachetools.LRUCache(_COUNTED), init=False
-    )
-
-
-@dataclasses.dataclass(eq=False)
-class Counted:
-    """Hosts that were judged in one state of the cloud, by UUID.
-
-    :ivar failing: those of them that do not pass
-    """
-
-    judged: set[str] = dataclasses.field(default_factory=set)
-    failing: set[str] = dataclasses.field(default_factory=set)
-
-
-@dataclasses.dataclass(frozen=True)
-class Like:
-    """The shared answer and key of a server's request.
-
-    :ivar is_whole: see :class:`.likeness.Key`
-    """
-
-    shared: Shared
-    is_whole: bool
 
 
 class Movable:
@@ -129,7 +62,7 @@ class Movable:
     method: str
     why_cold: str = plan_format.NOT_COLD
     is_paused: bool = False
-    like: Like | None = None
+    like: shared_answers.Like | None = None
     priority: int = priority.MIDDLE
     node: str | None = None
 
@@ -326,7 +259,7 @@ class Evacuation(Movable):
         self,
         uuid: str,
         spec_obj: typing.Any,
-        like: Like | None,
+        like: shared_answers.Like | None,
         node: str | None = None,
     ) -> None:
         self.uuid = uuid

@@ -36,6 +36,7 @@ from nova_ext_sched.dryrun.decision import remarks
 from nova_ext_sched.dryrun.decision import request
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import shared_answers
 
 #: The most servers that are counted: each is placed, and evacuated.
 MOST = 2000
@@ -69,7 +70,7 @@ class Newcomers:
         self._is_known = likeness.are_known(
             places.cloud.enabled_filters, spec_obj
         )
-        self._by_cell: dict[str, movable.Shared] = {}
+        self._by_cell: dict[str, shared_answers.Shared] = {}
 
     @property
     def is_whole(self) -> bool:
@@ -117,7 +118,7 @@ class Newcomers:
                 )
             like = None
             if self._is_known:
-                like = movable.Like(shared, is_whole=False)
+                like = shared_answers.Like(shared, is_whole=False)
             return self._make(uuid, spec_obj, like)
         if cell:
             # nova evacuates no server to a host of another cell.
@@ -132,11 +133,11 @@ class Newcomers:
                     shared, requests=requests
                 )
             shared = self._by_cell[cell]
-        like = movable.Like(shared, is_whole=True)
+        like = shared_answers.Like(shared, is_whole=True)
         return self._make(uuid, shared.spec_obj, like)
 
     def _make(
-        self, uuid: str, spec_obj: typing.Any, like: movable.Like | None
+        self, uuid: str, spec_obj: typing.Any, like: shared_answers.Like | None
     ) -> movable.Evacuation:
         found = movable.Evacuation(uuid, spec_obj, like)
         found.priority = self.places.priorities.read(spec_obj)

@@ -6,7 +6,7 @@ Say that the shared answer contains cmp-01 to cmp-99. Since then servers came
 to cmp-01 and cmp-02, and servers left cmp-03: these three and the best of
 cmp-04 to cmp-99 are proposed. Once many hosts have changed, the weighers order
 only those that changed since the last ordering; the others keep their order
-(:mod:`.ranking`).
+(:class:`.shared_answers.Ranking`).
 """
 
 from collections.abc import Collection
@@ -41,7 +41,7 @@ UNORDERED = 12
 _OF_EACH = 2
 
 
-def count_at_once(prepared: movable.Movable, like: movable.Like) -> int:
+def count_at_once(prepared: movable.Movable, like: shared_answers.Like) -> int:
     """Return how many hosts a server is offered at a time."""
     if like.is_whole:
         return WEIGHED
@@ -62,7 +62,7 @@ class Proposals:
     def propose(
         self,
         prepared: movable.Movable,
-        like: movable.Like,
+        like: shared_answers.Like,
         barred: Set[str],
     ) -> Iterator[dict[str, list[claims.Request]]]:
         """Yield hosts of the shared answer, chunk by chunk.
@@ -102,7 +102,7 @@ class Proposals:
     def _offer(
         self,
         prepared: movable.Movable,
-        shared: movable.Shared,
+        shared: shared_answers.Shared,
         requests: Mapping[str, list[claims.Request]],
         uuids: Iterable[str],
     ) -> Iterator[tuple[str, list[claims.Request]]]:
@@ -122,7 +122,7 @@ class Proposals:
 
     def _keep_best(
         self,
-        shared: movable.Shared,
+        shared: shared_answers.Shared,
         offered: dict[str, list[claims.Request]],
     ) -> dict[str, list[claims.Request]]:
         """Keep the PROPOSED best hosts, by the weighers' order for all."""
@@ -136,7 +136,7 @@ class Proposals:
         }
 
     def rank(
-        self, shared: movable.Shared, requests: Mapping[str, object]
+        self, shared: shared_answers.Shared, requests: Mapping[str, object]
     ) -> list[str]:
         """Order touched hosts by the weighers, if many have changed.
 
@@ -160,7 +160,7 @@ class Proposals:
         return []
 
     def find_requests(
-        self, shared: movable.Shared, barred: Set[str]
+        self, shared: shared_answers.Shared, barred: Set[str]
     ) -> Mapping[str, list[claims.Request]]:
         """Return a shared answer's requests, and those of hosts vacated since.
 

@@ -6,8 +6,14 @@ They are made on the cloud as it is, before a fork is opened.
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
+import dataclasses
+import itertools
 import typing
 
 import cachetools
@@ -22,10 +28,151 @@ from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
-from nova_ext_sched.dryrun.plan import movable
 
 # The most hosts in all kept shared answers together: it bounds memory.
 _MOST_KEPT = 300_000
+# The states of the cloud in which counted hosts are kept: that in which one
+# failure after the other is tried, and that after the moves of one.
+_COUNTED = 2
+#: The most runs of about one length of a :class:`Ranking`.
+MOST_RUNS = 4
+
+
+class Ranking:
+    """The order of the hosts of a shared answer, while servers come and go.
+
+    nova's weighers order a list of hosts as a whole, and in a plan of
+    thousands of moves the list changes with each. So the hosts that changed
+    are ordered among themselves, as one run. When there are MOST_RUNS runs of
+    about one length, their hosts are ordered anew as one run; its length is
+    MOST_RUNS times as large. A host that changes once is then weighed a few
+    times, not with each later move.
+
+    Between two runs there is no order: whoever looks for the best host
+    compares the best ones of each.
+
+    A host is known by its UUID and the version of its state. A run holds for
+    a host as long as that version is the open fork's, so that a run that was
+    made in a fork says nothing once the fork is dropped.
+    """
+
+    def __init__(self) -> None:
+        # The versions at which hosts were ordered last.
+        self._ordered: dict[str, int] = {}
+        # The runs, by about how long they are: the short ones first.
+        self._levels: list[list[dict[str, int]]] = []
+
+    def find_changed(
+        self, uuids: Iterable[str], versions: Mapping[str, int]
+    ) -> list[str]:
+        """Return the hosts that changed since they were ordered last.
+
+        :param versions: the versions of all hosts that changed at all
+        """
+        ordered = self._ordered
+        return [uuid for uuid in uuids if ordered.get(uuid) != versions[uuid]]
+
+    def add(
+        self,
+        uuids: Collection[str],
+        versions: Mapping[str, int],
+        order: Callable[[Collection[str]], Iterable[str]],
+    ) -> None:
+        """Order hosts that changed, together with runs of about their length.
+
+        :param versions: as of :meth:`find_changed`
+        :param order: returns UUIDs of hosts in the weighers' order, the best
+            first
+        """
+        for level in itertools.count():
+            if level == len(self._levels):
+                self._levels.append([])
+            runs = self._levels[level]
+            if len(runs) < MOST_RUNS - 1:
+                break
+            uuids = {*uuids}.union(
+                *(_list_unchanged(run, versions) for run in runs)
+            )
+            runs.clear()
+        made = {uuid: versions[uuid] for uuid in order(uuids)}
+        runs.append(made)
+        self._ordered |= made
+
+    def read(self, versions: Mapping[str, int]) -> Iterator[Iterator[str]]:
+        """Yield the runs: for each the hosts as they were, the best first.
+
+        :param versions: as of :meth:`find_changed`
+        """
+        for run in itertools.chain.from_iterable(self._levels):
+            yield _list_unchanged(run, versions)
+
+
+def _list_unchanged(
+    run: dict[str, int], versions: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield the hosts of a run that did not change since."""
+    for uuid, version in run.items():
+        if versions.get(uuid) == version:
+            yield uuid
+
+
+@dataclasses.dataclass(eq=False)
+class Shared:
+    """The shared answer for equivalent requests, on the cloud as it is.
+
+    :ivar spec_obj: one of the requests, a nova RequestSpec without server
+        group, hints and ignored hosts
+    :ivar filtered: the request after the request filters
+    :ivar requests: by UUID of each host that passed, the best first,
+        placement's allocation requests
+    :ivar refused: the same, of hosts that a filter refuses
+    :ivar resources: the queries to placement, nova ResourceRequests
+    :ivar opened: allocation requests of vacated hosts, by UUID, whether or not
+        there is room for them
+    :ivar ranked: the touched hosts in the weighers' order
+    :ivar passed: by UUID of each touched host, a key of its state when it last
+        passed the filters
+    :ivar counted: the touched hosts that were judged when hosts were counted
+        last, by the version of the fork that was open
+    """
+
+    spec_obj: typing.Any
+    filtered: typing.Any
+    requests: dict[str, list[claims.Request]]
+    refused: dict[str, list[claims.Request]]
+    resources: list[typing.Any]
+    opened: dict[str, list[claims.Request]] = dataclasses.field(
+        default_factory=dict, init=False
+    )
+    ranked: Ranking = dataclasses.field(default_factory=Ranking, init=False)
+    passed: dict[str, object] = dataclasses.field(
+        default_factory=dict, init=False
+    )
+    counted: cachetools.LRUCache[int, 'Counted'] = dataclasses.field(
+        default_factory=lambda: cachetools.LRUCache(_COUNTED), init=False
+    )
+
+
+@dataclasses.dataclass(eq=False)
+class Counted:
+    """Hosts that were judged in one state of the cloud, by UUID.
+
+    :ivar failing: those of them that do not pass
+    """
+
+    judged: set[str] = dataclasses.field(default_factory=set)
+    failing: set[str] = dataclasses.field(default_factory=set)
+
+
+@dataclasses.dataclass(frozen=True)
+class Like:
+    """The shared answer and key of a server's request.
+
+    :ivar is_whole: see :class:`.likeness.Key`
+    """
+
+    shared: Shared
+    is_whole: bool
 
 
 def judge_existing(
@@ -61,16 +208,14 @@ class SharedAnswers:
 
     def __init__(self, cloud: snapshot.Snapshot) -> None:
         self._cloud = cloud
-        self._kept: cachetools.LRUCache[str, movable.Shared] = (
-            cachetools.LRUCache(
-                _MOST_KEPT,
-                getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
-            )
+        self._kept: cachetools.LRUCache[str, Shared] = cachetools.LRUCache(
+            _MOST_KEPT,
+            getsizeof=lambda one: len(one.requests) + len(one.refused) + 1,
         )
 
     def find(
         self, key: likeness.Key | None, make: Callable[[], typing.Any]
-    ) -> movable.Like | None:
+    ) -> Like | None:
         """Return the shared answer for a request, made if there is none yet.
 
         :param key: the result of :func:`.likeness.of_request`
@@ -89,7 +234,7 @@ class SharedAnswers:
             shared = self.make(spec_obj, judge_existing)
             if len(shared.requests) < _MOST_KEPT:
                 self._kept[key.text] = shared
-        return movable.Like(shared, key.is_whole)
+        return Like(shared, key.is_whole)
 
     def make(
         self,
@@ -97,7 +242,7 @@ class SharedAnswers:
         ask: Callable[
             ..., tuple[matrix.Matrix, list[typing.Any]]
         ] = hosts.judge,
-    ) -> movable.Shared:
+    ) -> Shared:
         """Make the shared answer for all requests equivalent to one.
 
         :param spec_obj: a nova RequestSpec; it is changed
@@ -135,4 +280,4 @@ class SharedAnswers:
                 ).items()
                 if uuid in near and uuid not in offered
             }
-        return movable.Shared(spec_obj, filtered, offered, refused, resources)
+        return Shared(spec_obj, filtered, offered, refused, resources)

@@ -26,6 +26,7 @@ from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import plans
+from nova_ext_sched.dryrun.plan import shared_answers
 from nova_ext_sched.policy import act
 
 # The most acts that are listed for a server.
@@ -146,7 +147,7 @@ class StuckExplainer:
 
     def __post_init__(self) -> None:
         # The matrix of equivalent servers, by their shared answer.
-        self._explained: dict[movable.Shared, matrix.Matrix] = {}
+        self._explained: dict[shared_answers.Shared, matrix.Matrix] = {}
         # Acts that help servers with equivalent requests.
         self._advised: dict[int, list[conclusion.Advice]] = {}
         self._adviser = Adviser(self.places, self.barred, self.never_given_up)

@@ -13,7 +13,7 @@ from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import reasons
-from nova_ext_sched.dryrun.plan import movable
+from nova_ext_sched.dryrun.plan import shared_answers
 
 # The most refusals of hosts that are kept.
 _MOST_REFUSED = 50_000
@@ -85,7 +85,7 @@ class Verdicts:
 
     def find_first(
         self,
-        shared: movable.Shared,
+        shared: shared_answers.Shared,
         offered: dict[str, list[claims.Request]],
     ) -> typing.Any:
         """Return the best HostState that passes every filter now.
@@ -102,7 +102,7 @@ class Verdicts:
         return None
 
     def find_failing(
-        self, shared: movable.Shared, uuids: Set[str]
+        self, shared: shared_answers.Shared, uuids: Set[str]
     ) -> Set[str]:
         """Return touched hosts of a shared answer that pass no more.
 
@@ -115,14 +115,14 @@ class Verdicts:
         version = open_fork.version if open_fork else 0
         counted = shared.counted.get(version)
         if counted is None:
-            counted = shared.counted[version] = movable.Counted()
+            counted = shared.counted[version] = shared_answers.Counted()
         if new := uuids - counted.judged:
             counted.judged |= new
             counted.failing |= new - self._find_passing(shared, new)
         return counted.failing
 
     def _find_passing(
-        self, shared: movable.Shared, uuids: Iterable[str]
+        self, shared: shared_answers.Shared, uuids: Iterable[str]
     ) -> set[str]:
         """Return the hosts of a shared answer that pass every filter now.
 
@@ -147,17 +147,20 @@ class Verdicts:
         return passing | newly
 
     def is_refused(
-        self, shared: movable.Shared, uuid: str, fit: list[claims.Request]
+        self,
+        shared: shared_answers.Shared,
+        uuid: str,
+        fit: list[claims.Request],
     ) -> bool:
         """Return whether a host is known to refuse a shared request."""
         return self._key(shared, uuid, fit) in self._refused
 
     def _key(
         self,
-        shared: movable.Shared,
+        shared: shared_answers.Shared,
         uuid: str,
         fit: list[claims.Request],
-    ) -> tuple[movable.Shared, str, int, tuple[int, ...]]:
+    ) -> tuple[shared_answers.Shared, str, int, tuple[int, ...]]:
         """Return a key that changes when a host's verdict may change."""
         # It has the requests, too: another host may have taken, or given
         # back, resources of a provider that both share.

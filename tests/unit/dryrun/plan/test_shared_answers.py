@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import testtools
 
-from nova_ext_sched.dryrun.plan import ranking
+from nova_ext_sched.dryrun.plan import shared_answers
 
 
 class RankingTestCase(testtools.TestCase):
@@ -18,7 +18,7 @@ class RankingTestCase(testtools.TestCase):
         self.begin()
 
     def begin(self):
-        self.ranking = ranking.Ranking()
+        self.ranking = shared_answers.Ranking()
         self.versions = {}
         self.numbers = itertools.count(1)
         self.weighed = collections.Counter()
@@ -74,7 +74,7 @@ class RankingTestCase(testtools.TestCase):
             self.add(host)
         # 4, 16, 64 and 256 hosts became one run.
         self.assertLessEqual(max(self.weighed.values()), 5)
-        self.assertLess(len(self.read()), 5 * ranking.AT_MOST)
+        self.assertLess(len(self.read()), 5 * shared_answers.MOST_RUNS)
 
     @given(st.lists(st.sets(st.sampled_from('abcdefghij'), min_size=1)))
     def test_each_host_is_in_one_run(self, changes):
