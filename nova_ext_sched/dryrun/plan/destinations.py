@@ -7,7 +7,7 @@ So one answer, computed on the cloud as it is, serves all equivalent requests
 (:mod:`.shared_answers`). When a server's turn comes, only the hosts of that
 answer are looked at, and vacated hosts (:mod:`.proposals`): the weighers order
 those that changed since and the best of the others, the filters run again, and
-the first host that passes is taken (:mod:`.verdicts`).
+the first host that passes is taken (:class:`.shared_answers.Verdicts`).
 
 ====================================  =====================================
 a server                              what decides
@@ -48,7 +48,6 @@ from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
 from nova_ext_sched.dryrun.plan import proposals
 from nova_ext_sched.dryrun.plan import shared_answers
-from nova_ext_sched.dryrun.plan import verdicts
 
 
 class Destinations:
@@ -70,7 +69,7 @@ class Destinations:
         self.reader = servers.Reader(cloud)
         self.priorities = priority.Priorities()
         self.answers = shared_answers.SharedAnswers(cloud)
-        self._verdicts = verdicts.Verdicts(cloud)
+        self._verdicts = shared_answers.Verdicts(cloud)
         self._proposals = proposals.Proposals(cloud, self._verdicts)
         self._own = own_queries.OwnQueries(cloud, self._verdicts)
         # Hosts whose CPU lacks what a guest needs, by the guest's CPU.

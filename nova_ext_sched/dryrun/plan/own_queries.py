@@ -16,7 +16,7 @@ from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import proposals
-from nova_ext_sched.dryrun.plan import verdicts
+from nova_ext_sched.dryrun.plan import shared_answers
 
 # The most filtered requests that are kept.
 _MOST_FILTERED = 256
@@ -29,7 +29,7 @@ class OwnQueries:
     """
 
     def __init__(
-        self, cloud: snapshot.Snapshot, said: verdicts.Verdicts
+        self, cloud: snapshot.Snapshot, said: shared_answers.Verdicts
     ) -> None:
         self._cloud, self._said = cloud, said
         self._ctxt = process.context()

@@ -21,7 +21,6 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import shared_answers
-from nova_ext_sched.dryrun.plan import verdicts
 
 #: Number of untouched hosts that the weighers order together with the touched
 #: ones, taken in the order of the shared answer. An untouched host passes the
@@ -55,7 +54,7 @@ class Proposals:
     """
 
     def __init__(
-        self, cloud: snapshot.Snapshot, said: verdicts.Verdicts
+        self, cloud: snapshot.Snapshot, said: shared_answers.Verdicts
     ) -> None:
         self._cloud, self._said = cloud, said
 

@@ -13,8 +13,8 @@ from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import proposals
+from nova_ext_sched.dryrun.plan import shared_answers
 from nova_ext_sched.dryrun.plan import survive
-from nova_ext_sched.dryrun.plan import verdicts
 from tests.unit.dryrun.cloud import clouds
 from tests.unit.dryrun.plan import small
 
@@ -292,7 +292,7 @@ class SpareTestCase(small.TestCase):
     def test_hosts_are_counted_once(self):
         """For all failures of a cloud with the same new servers."""
         judged = []
-        find = verdicts.Verdicts._find_passing
+        find = shared_answers.Verdicts._find_passing
 
         def find_passing(asked, shared, uuids):
             version = asked._cloud.open_fork.version
@@ -302,7 +302,7 @@ class SpareTestCase(small.TestCase):
         with (
             mock.patch.object(newcomers, 'MOST', 5),
             mock.patch.object(
-                verdicts.Verdicts, '_find_passing', find_passing
+                shared_answers.Verdicts, '_find_passing', find_passing
             ),
         ):
             standing = {host: [2] for host in 'abcd'}
