@@ -5,9 +5,9 @@
 A host that refuses a request keeps refusing it as long as servers only come.
 So one answer, computed on the cloud as it is, serves all equivalent requests
 (:mod:`.shared_answers`). When a server's turn comes, only the hosts of that
-answer are looked at, and vacated hosts (:mod:`.proposals`): the weighers order
-those that changed since and the best of the others, the filters run again, and
-the first host that passes is taken (:class:`.shared_answers.Verdicts`).
+answer and vacated hosts are proposed: the weighers order those that changed
+since and the best of the others, the filters run again, and the first host
+that passes is taken.
 
 ====================================  =====================================
 a server                              what decides
@@ -24,7 +24,10 @@ without a likeness                    a query for this server on all hosts
 """
 
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Set
 import contextlib
 import itertools
@@ -36,6 +39,7 @@ from nova_ext_sched import fields
 from nova_ext_sched.dryrun.cloud import cells
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import placement
+from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.decision import hosts
@@ -46,8 +50,22 @@ from nova_ext_sched.dryrun.plan import own_queries
 from nova_ext_sched.dryrun.plan import plans
 from nova_ext_sched.dryrun.plan import priority
 from nova_ext_sched.dryrun.plan import processors
-from nova_ext_sched.dryrun.plan import proposals
 from nova_ext_sched.dryrun.plan import shared_answers
+
+#: Number of untouched hosts that the weighers order together with the touched
+#: ones, taken in the order of the shared answer. An untouched host passes the
+#: filters if its allocation request still fits.
+WEIGHED = 4
+# The same, where the shared answer only proposes: hosts that are offered at a
+# time, up to own_queries.PROPOSED. The server of a group is offered as many at
+# once, because the weighers spread a group over more than one rack.
+_AT_ONCE = 10
+#: The most hosts that stay unordered after they changed. Each move weighs all
+#: of these, so they are few; to order them after each move would cost more.
+UNORDERED = 12
+# The fewest hosts of each run that a server is offered: the best of all may be
+# in any run, but hardly all of the best in one.
+_OF_EACH = 2
 
 
 class Destinations:
@@ -70,7 +88,7 @@ class Destinations:
         self.priorities = priority.Priorities()
         self.answers = shared_answers.SharedAnswers(cloud)
         self._verdicts = shared_answers.Verdicts(cloud)
-        self._proposals = proposals.Proposals(cloud, self._verdicts)
+        self._proposals = _Proposals(cloud, self._verdicts)
         self._own = own_queries.OwnQueries(cloud, self._verdicts)
         # Hosts whose CPU lacks what a guest needs, by the guest's CPU.
         self._lacking_cpu: dict[processors.Processor, frozenset[str]] = {}
@@ -109,10 +127,10 @@ class Destinations:
         ]
         changed = filter(touched.__contains__, remaining)
         fresh = itertools.filterfalse(touched.__contains__, remaining)
-        most = proposals.count_at_once(prepared, like)
+        most = _count_at_once(prepared, like)
         checked = [
             *itertools.islice(changed, most),
-            *itertools.islice(fresh, proposals.WEIGHED),
+            *itertools.islice(fresh, WEIGHED),
         ]
         offered = {
             uuid: self._verdicts.fit(requests[uuid]) for uuid in checked
@@ -343,7 +361,7 @@ class Destinations:
     ) -> typing.Any:
         """Return the best proposed host.
 
-        :param proposed: as :meth:`.proposals.Proposals.propose` yields them
+        :param proposed: as :meth:`_Proposals.propose` yields them
         """
         if like.is_whole:
             found = (
@@ -354,6 +372,158 @@ class Destinations:
         if spec_obj is None:
             return None
         return self._own.find(spec_obj, proposed)
+
+
+class _Proposals:
+    """Proposes hosts of a shared answer, as they are in the open fork.
+
+    Say that the shared answer contains cmp-01 to cmp-99. Since then servers
+    came to cmp-01 and cmp-02, and servers left cmp-03: these three and the
+    best of cmp-04 to cmp-99 are proposed. Once many hosts have changed, the
+    weighers order only those that changed since the last ordering; the others
+    keep their order (:class:`.shared_answers.Ranking`).
+
+    :param said: the verdicts of hosts
+    """
+
+    def __init__(
+        self, cloud: snapshot.Snapshot, said: shared_answers.Verdicts
+    ) -> None:
+        self._cloud, self._said = cloud, said
+
+    def propose(
+        self,
+        prepared: movable.Movable,
+        like: shared_answers.Like,
+        barred: Set[str],
+    ) -> Iterator[dict[str, list[claims.Request]]]:
+        """Yield hosts of the shared answer, chunk by chunk.
+
+        :returns: for each chunk, the allocation requests that fit, by the
+            hosts' UUIDs
+        """
+        shared, most = like.shared, _count_at_once(prepared, like)
+        requests = self.find_requests(shared, barred)
+        touched = self._said.touched
+
+        def offer(
+            uuids: Iterable[str],
+        ) -> Iterator[tuple[str, list[claims.Request]]]:
+            unbarred = (uuid for uuid in uuids if uuid not in barred)
+            return self._offer(prepared, shared, requests, unbarred)
+
+        changed = self.rank(shared, requests)
+        # Generators, so that each host is checked only when its turn comes: a
+        # full provider may be shared by any number of hosts.
+        runs = [
+            offer(filter(requests.__contains__, run))
+            for run in shared.ranked.read(self._cloud.versions)
+        ]
+        fresh = offer(uuid for uuid in requests if uuid not in touched)
+        first = dict(offer(changed))
+        of_each = max(_OF_EACH, 2 * most // max(1, len(runs)))
+        for best in runs:
+            first |= itertools.islice(best, min(most, of_each))
+        if not like.is_whole:
+            first = self._keep_best(shared, first)
+        yield first | dict(itertools.islice(fresh, most))
+        rest = itertools.chain(*runs, fresh)
+        while more := dict(itertools.islice(rest, most)):
+            yield more
+
+    def _offer(
+        self,
+        prepared: movable.Movable,
+        shared: shared_answers.Shared,
+        requests: Mapping[str, list[claims.Request]],
+        uuids: Iterable[str],
+    ) -> Iterator[tuple[str, list[claims.Request]]]:
+        """Yield hosts with their fitting requests.
+
+        Hosts without one are left out, and those that are known to refuse
+        the request, or to which nova-conductor does not let the server go.
+        """
+        for uuid in uuids:
+            fit = self._said.fit(requests[uuid])
+            if (
+                fit
+                and not self._said.is_refused(shared, uuid, fit)
+                and prepared.may_move_to(self._cloud.states[uuid])
+            ):
+                yield uuid, fit
+
+    def _keep_best(
+        self,
+        shared: shared_answers.Shared,
+        offered: dict[str, list[claims.Request]],
+    ) -> dict[str, list[claims.Request]]:
+        """Keep the PROPOSED best hosts by the weighers' order for all."""
+        if len(offered) <= own_queries.PROPOSED:
+            return offered
+        states = self._said.read_states(shared.filtered, offered)
+        order = self._said.weigh(states, shared.filtered)
+        return {
+            one.uuid: offered[one.uuid]
+            for one in itertools.islice(order, own_queries.PROPOSED)
+        }
+
+    def rank(
+        self, shared: shared_answers.Shared, requests: Mapping[str, object]
+    ) -> list[str]:
+        """Order touched hosts by the weighers, if many have changed.
+
+        :param requests: those that the hosts may satisfy, by UUID
+        :returns: UUIDs of touched hosts that changed since, unsorted
+        """
+        versions = self._cloud.versions
+        known = filter(requests.__contains__, self._said.touched)
+        changed = shared.ranked.find_changed(known, versions)
+        if len(changed) <= UNORDERED:
+            return changed
+
+        def order(uuids: Collection[str]) -> Iterator[str]:
+            states = self._cloud.get_host_states_by_uuids(
+                process.context(), uuids, shared.filtered
+            )
+            for state in self._said.weigh(states, shared.filtered):
+                yield state.uuid
+
+        shared.ranked.add(changed, versions, order)
+        return []
+
+    def find_requests(
+        self, shared: shared_answers.Shared, barred: Set[str]
+    ) -> Mapping[str, list[claims.Request]]:
+        """Return a shared answer's requests, and those of hosts vacated since.
+
+        The caller checks whether the requests fit and the hosts pass the
+        filters.
+
+        :param barred: UUIDs of hosts of which a caller wants no request
+        """
+        open_fork = self._cloud.open_fork
+        if not open_fork:
+            return shared.requests
+        vacated = open_fork.find_openable(shared.requests) - barred
+        vacated &= shared_answers.list_in_cell(self._cloud, shared.filtered)
+        if not vacated:
+            return shared.requests
+        opened = shared.opened
+        if new := vacated - opened.keys():
+            known = shared.requests | shared.refused
+            opened |= open_fork.open(shared.resources, new, known)
+        return shared.requests | {uuid: opened[uuid] for uuid in vacated}
+
+
+def _count_at_once(
+    prepared: movable.Movable, like: shared_answers.Like
+) -> int:
+    """Return how many hosts a server is offered at a time."""
+    if like.is_whole:
+        return WEIGHED
+    return (
+        own_queries.PROPOSED if prepared.spec_obj.instance_group else _AT_ONCE
+    )
 
 
 def with_barred_ignored(

@@ -15,9 +15,10 @@ from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
 from nova_ext_sched.dryrun.cloud import snapshot
 from nova_ext_sched.dryrun.plan import movable
-from nova_ext_sched.dryrun.plan import proposals
 from nova_ext_sched.dryrun.plan import shared_answers
 
+#: The most hosts that a shared answer proposes for one server.
+PROPOSED = 50
 # The most filtered requests that are kept.
 _MOST_FILTERED = 256
 
@@ -93,7 +94,7 @@ class OwnQueries:
                 for state in self._said.filter(spec_obj, own):
                     return state
             seen += len(states)
-            if seen >= proposals.PROPOSED:
+            if seen >= PROPOSED:
                 break
         return None
 

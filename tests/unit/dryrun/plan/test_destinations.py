@@ -24,7 +24,6 @@ from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import own_queries
-from nova_ext_sched.dryrun.plan import proposals
 from nova_ext_sched.queries import sources
 from tests import documentation
 from tests.unit.dryrun.cloud import clouds
@@ -246,7 +245,7 @@ class AskedTestCase(DestinationsTestCase):
         self.small.host_filters = (one,)
         self.assertEqual('', self.drain([1], ['a', *hosts], 'part'))
         # Two for how many hosts there are, about.
-        some = proposals.PROPOSED + 2 * proposals.WEIGHED
+        some = own_queries.PROPOSED + 2 * destinations.WEIGHED
         self.assertEqual(61 + some + 60 + 61, len(one.asked))
 
     def test_its_own_filters_are_asked_about_some(self):
@@ -258,7 +257,7 @@ class AskedTestCase(DestinationsTestCase):
         self.assertEqual('h000', self.drain([1], ['a', *hosts], 'part'))
         # All for those that are alike, as they are and as others arrive; the
         # best for how many there are, before and then, and for the place.
-        some = proposals.WEIGHED + 2 * proposals._AT_ONCE + 1
+        some = destinations.WEIGHED + 2 * destinations._AT_ONCE + 1
         self.assertEqual(101 + 100 + some, len(self.small.filter.asked))
 
     def test_all_are_ordered_once(self):
@@ -287,8 +286,8 @@ class AskedTestCase(DestinationsTestCase):
                 cloud.states[host].free_ram_mb = 9000
 
         self.small.change = change
-        expected = ''.join(hosts[: proposals.WEIGHED + 2])
-        number = proposals.WEIGHED + 2
+        expected = ''.join(hosts[: destinations.WEIGHED + 2])
+        number = destinations.WEIGHED + 2
         self.assertEqual(expected, self.drain([1] * number, ['a', *hosts]))
 
     def test_few_hosts_are_weighed_for_a_move(self):
@@ -304,7 +303,7 @@ class AskedTestCase(DestinationsTestCase):
         self.small.change = change
         self.drain([1] * 60, ['a', *hosts])
         # For all that are alike; 52 changed when four runs became one.
-        most = proposals.UNORDERED + 3 * proposals.WEIGHED
+        most = destinations.UNORDERED + 3 * destinations.WEIGHED
         self.assertEqual([100, 52], [one for one in weighed if one > most])
 
     @ddt.data('part', 'group')
@@ -429,8 +428,8 @@ class FilteredTestCase(small.TestCase):
 class PageTestCase(testtools.TestCase):
     def test_survive_says_how_many_hosts_are_weighed(self):
         page = documentation.ROOT / 'doc/source/cli/limits.rst'
-        text, most = ' '.join(page.read_text().split()), proposals.PROPOSED
-        best = f'only the {proposals.WEIGHED} hosts that were the best'
+        text, most = ' '.join(page.read_text().split()), own_queries.PROPOSED
+        best = f'only the {destinations.WEIGHED} hosts that were the best'
         self.assertIn(best, text)
         some = f'for a server with hints or in a group up to {most}.'
         self.assertIn(some, text)

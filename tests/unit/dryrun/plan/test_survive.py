@@ -10,9 +10,9 @@ from nova import exception as nova_exception
 
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
+from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
-from nova_ext_sched.dryrun.plan import proposals
 from nova_ext_sched.dryrun.plan import shared_answers
 from nova_ext_sched.dryrun.plan import survive
 from tests.unit.dryrun.cloud import clouds
@@ -328,7 +328,7 @@ class SpareTestCase(small.TestCase):
 
         hosts = 'abcdefghijkl'
         with (
-            mock.patch.object(proposals, 'UNORDERED', 4),
+            mock.patch.object(destinations, 'UNORDERED', 4),
             mock.patch.object(planner, 'try_', note),
         ):
             self.spare(dict.fromkeys(hosts, 2), {h: [2] * 3 for h in hosts}, 1)
