@@ -87,12 +87,12 @@ class Trees:
         :param rename: returns the name of the copy of a provider
         :returns: the UUIDs of the copies by those of the providers
         """
-        mine = [o for o in self._providers.values() if o['root'] == root]
+        tree = [o for o in self._providers.values() if o['root'] == root]
         uuids = {
             uuid: uuidutils.generate_uuid()
-            for uuid in {root, *(provider['uuid'] for provider in mine)}
+            for uuid in {root, *(provider['uuid'] for provider in tree)}
         }
-        for provider in mine:
+        for provider in tree:
             self._providers[uuids[provider['uuid']]] = {
                 **provider,
                 'uuid': uuids[provider['uuid']],
