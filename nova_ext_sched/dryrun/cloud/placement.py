@@ -371,33 +371,41 @@ class Providers:
 
         :param resources: the result of :func:`.query.forms`
         """
-        key = tuple(form.to_querystring() for form in resources)
+        key = query.key_of(resources)
         if key not in self._answers:
             kept = sum(len(one.requests) for one in self._answers.values())
             if kept >= _MOST_REQUESTS:
                 self._pack()
-            if packed := self._packed.get(key):
-                self._answers[key] = Candidates.unpack(packed)
-                return self._answers[key]
-            found = Candidates(ctxt, self._client, resources)
-            self._answers[key] = found
+            packed = self._packed.get(key)
+            answer = (
+                Candidates.unpack(packed)
+                if packed
+                else Candidates(ctxt, self._client, resources)
+            )
+            self._answers[key] = answer
             self._rooms |= {
                 uuid: summary['resources']
-                for uuid, summary in found.summaries.items()
+                for uuid, summary in answer.summaries.items()
             }
         return self._answers[key]
 
     def _pack(self) -> None:
         """Pack the answers that are kept, so that they take less memory."""
         for key in self._answers.keys() - self._packed.keys():
-            packed = self._answers[key].pack()
-            # Else the cache would raise.
-            if len(packed) <= _MOST_PACKED:
-                self._packed[key] = packed
+            self.keep(key, self._answers[key].pack())
         self._answers = {}
 
+    def keep(self, key: tuple[str, ...], packed: bytes) -> None:
+        """Keep a packed answer, unless it is too large.
+
+        :param key: the result of :func:`.query.key_of`
+        """
+        # Else the cache would raise.
+        if len(packed) <= _MOST_PACKED:
+            self._packed[key] = packed
+
     def get_room(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
-        """Return a provider's inventory and usage, as read last.
+        """Return a provider's inventory and usage, as an answer has them.
 
         :returns: ``capacity`` and ``used`` of each resource class
         """

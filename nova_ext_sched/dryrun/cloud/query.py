@@ -129,6 +129,14 @@ def forms(
     return resources
 
 
+def key_of(resources: Iterable[typing.Any]) -> tuple[str, ...]:
+    """Return what is equal for equal queries.
+
+    :param resources: the result of :func:`forms`
+    """
+    return tuple(form.to_querystring() for form in resources)
+
+
 def get_unnumbered(form: typing.Any) -> dict[str, int]:
     """Return the amounts that a nova ResourceRequest has in no numbered group.
 

@@ -73,6 +73,11 @@ def make(
     )
     places = destinations.Destinations(auditing.cloud)
     advance(label='Planning moves', total=len(violating))
+    if number > 1:
+        places.answers.ask_ahead(
+            [one.request_spec for one in violating if one.request_spec],
+            number,
+        )
     prepare = functools.partial(departures.prepare, places)
     return planner.plan(places, goal, prepare, advance)
 

@@ -20,9 +20,12 @@ import typing
 
 import cachetools
 from nova import exception as nova_exception
+from nova.scheduler import request_filter
 
+from nova_ext_sched.dryrun import progress
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import gone
+from nova_ext_sched.dryrun.cloud import jobs
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import query
@@ -31,6 +34,7 @@ from nova_ext_sched.dryrun.decision import hosts
 from nova_ext_sched.dryrun.decision import likeness
 from nova_ext_sched.dryrun.decision import matrix
 from nova_ext_sched.dryrun.decision import reasons
+from nova_ext_sched.queries import running_image
 
 # The most hosts in all kept shared answers together: it bounds memory.
 _MOST_KEPT = 300_000
@@ -261,9 +265,7 @@ class SharedAnswers:
             raise RuntimeError(
                 'a shared answer: expected the cloud as it is, got a fork'
             )
-        spec_obj.ignore_hosts = []
-        spec_obj.instance_group = None
-        spec_obj.scheduler_hints = {}
+        _make_plain(spec_obj)
         filtered, ctxt = spec_obj.obj_clone(), process.context()
         _, states = ask(self._cloud, filtered)
         offered = {one.uuid: one.allocation_candidates for one in states}
@@ -286,6 +288,52 @@ class SharedAnswers:
                 if uuid in near and uuid not in offered
             }
         return Shared(spec_obj, filtered, offered, refused, resources)
+
+    def ask_ahead(self, requests: Iterable[typing.Any], number: int) -> None:
+        """Ask placement in several jobs what a plan is about to ask.
+
+        Its answer about all hosts of a large cloud takes a second. A request
+        that turns out to ask something else is asked then.
+
+        :param requests: nova RequestSpecs; of equal flavor and image one is
+            asked
+        :param number: of jobs
+        :raises .jobs.JobFailed: a job died
+        """
+        cloud, ctxt = self._cloud, process.context()
+        alike = {
+            (request.flavor.flavorid, running_image.image_id(request)): request
+            for request in requests
+        }
+        wanted: dict[tuple[str, ...], list[typing.Any]] = {}
+        for request in alike.values():
+            filtered = request.obj_clone()
+            _make_plain(filtered)
+            # What raises here raises again, and is told, when it is needed.
+            with contextlib.suppress(Exception):
+                request_filter.process_reqspec(ctxt, filtered)
+                resources = query.forms(ctxt, filtered, cloud)
+                query.lift_limit(resources)
+                wanted[query.key_of(resources)] = resources
+
+        def work(
+            resources: list[typing.Any], _: progress.Advance
+        ) -> bytes | None:
+            with contextlib.suppress(placement.PlacementFailed):
+                return cloud.providers.get_candidates(ctxt, resources).pack()
+            return None
+
+        keys = [*wanted]
+        for index, packed in jobs.run(cloud, [*wanted.values()], work, number):
+            if packed:
+                cloud.providers.keep(keys[index], packed)
+
+
+def _make_plain(spec_obj: typing.Any) -> None:
+    """Remove from a request what the shared answer leaves out."""
+    spec_obj.ignore_hosts = []
+    spec_obj.instance_group = None
+    spec_obj.scheduler_hints = {}
 
 
 class Verdicts:
