@@ -19,7 +19,7 @@ from tests.functional import test_make_room
 from tests.long import devices
 from tests.long import test_promises_devices
 
-CLOUDS = 6
+CLOUDS = 20
 # CPUs of each host.
 ROOM = 10
 
