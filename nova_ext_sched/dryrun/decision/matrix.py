@@ -19,6 +19,7 @@ its cause with no other constraint has the constraint's name as its cause.
 import collections
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
 import copy
 import dataclasses
@@ -362,10 +363,16 @@ class Matrix:
         Use it when all constraints are in.
         """
         found: dict[str, set[str]] = collections.defaultdict(set)
+        for uuid, refusal in self._list_refusals():
+            found[uuid].add(refusal.cause)
+        return {uuid: frozenset(causes) for uuid, causes in found.items()}
+
+    def _list_refusals(self) -> Iterator[tuple[str, refusals.Refusal]]:
+        """Yield each refusal of each host, with the UUID of the host."""
         for column in self.columns:
             for uuid, refused in column.refused.items():
-                found[uuid].update(one.cause for one in refused)
-        return {uuid: frozenset(causes) for uuid, causes in found.items()}
+                for refusal in refused:
+                    yield uuid, refusal
 
     @functools.cached_property
     def _only(self) -> dict[str, str]:
@@ -400,9 +407,7 @@ class Matrix:
         """Name the traits or reservations that close hosts to the request."""
         closed = {
             refusal.name
-            for column in self.columns
-            for refused in column.refused.values()
-            for refusal in refused
+            for _, refusal in self._list_refusals()
             if refusal.rank == refusals.CLOSED and refusal.name
         }
         return messages.first_few(sorted(closed))
@@ -424,28 +429,24 @@ class Matrix:
             for uuid, causes in self.causes.items()
         }
         counts: collections.Counter[refusals.Refusal] = collections.Counter()
-        for column in self.columns:
-            for uuid, refused in column.refused.items():
-                for refusal in refused:
-                    if refusal.cause == chosen.get(uuid):
-                        del chosen[uuid]
-                        lacking = self._lacking.get(uuid, ())
-                        if refusal.is_full and len(lacking) > 1:
-                            refusal = refusals.full(sorted(lacking))._replace(
-                                cause=refusal.cause, label=refusal.label
-                            )
-                        counts[refusal] += 1
+        for uuid, refusal in self._list_refusals():
+            if refusal.cause == chosen.get(uuid):
+                del chosen[uuid]
+                lacking = self._lacking.get(uuid, ())
+                if refusal.is_full and len(lacking) > 1:
+                    refusal = refusals.full(sorted(lacking))._replace(
+                        cause=refusal.cause, label=refusal.label
+                    )
+                counts[refusal] += 1
         return list(counts.items())
 
     @functools.cached_property
     def _lacking(self) -> dict[str, set[str]]:
         """The resource classes that each full host lacks."""
         lacking = collections.defaultdict[str, set[str]](set)
-        for column in self.columns:
-            for uuid, refused in column.refused.items():
-                for refusal in refused:
-                    if refusal.is_full:
-                        lacking[uuid] |= refusal.lacking
+        for uuid, refusal in self._list_refusals():
+            if refusal.is_full:
+                lacking[uuid] |= refusal.lacking
         return lacking
 
     @functools.cached_property
@@ -453,9 +454,7 @@ class Matrix:
         """The cause of each host that the request itself leaves out."""
         return {
             uuid: refusal.cause
-            for column in self.columns
-            for uuid, refused in column.refused.items()
-            for refusal in refused
+            for uuid, refusal in self._list_refusals()
             if refusal.rank == refusals.UNWANTED
         }
 
