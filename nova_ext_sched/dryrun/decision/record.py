@@ -25,7 +25,8 @@ anything else              it has no copy of it  nothing else
 """
 
 from collections.abc import Collection
-from collections.abc import Iterator
+from collections.abc import Sequence
+import typing
 
 from nova_ext_sched import fields
 from nova_ext_sched import messages
@@ -69,8 +70,17 @@ def compare(
         return {uuid: _judge_service(words, uuid) for uuid in uuids}
     if part.key != 'member_of':
         return {}
-    judge = _judge_left_over if part.forbids else _judge_missing
-    return dict(judge(words, part, policy, uuids))
+    aggregates = {uuid: words.find_aggregates(uuid, part) for uuid in uuids}
+    if part.forbids:
+        left_over = _refuse_left_over(words, part, policy)
+        return {
+            uuid: left_over for uuid, known in aggregates.items() if not known
+        }
+    return {
+        uuid: _refuse_missing(words, policy, uuid, known)
+        for uuid, known in aggregates.items()
+        if known
+    }
 
 
 def _judge_service(words: reasons.Reasons, uuid: str) -> refusals.Refusal:
@@ -82,63 +92,52 @@ def _judge_service(words: reasons.Reasons, uuid: str) -> refusals.Refusal:
     return _ENABLED
 
 
-def _judge_missing(
+def _refuse_missing(
     words: reasons.Reasons,
-    part: query.Part,
     policy: declaration.Policy | None,
-    uuids: Collection[str],
-) -> Iterator[tuple[str, refusals.Refusal]]:
+    uuid: str,
+    aggregates: Sequence[typing.Any],
+) -> refusals.Refusal:
+    """Return the refusal of a host that only nova has in aggregates."""
+    names = tuple(map(fields.aggregate_name, aggregates))
+    where = f'aggregate {messages.clean(names[0])}'
     zone = fields.get_field(words.spec_obj, 'availability_zone')
-    for uuid in uuids:
-        host = words.cloud.nodes[uuid].host
-        if mine := words.find_aggregates(uuid, part):
-            names = tuple(map(fields.aggregate_name, mine))
-            name = messages.clean(names[0])
-            where = f'aggregate {name}'
-            if policy is reasons.AVAILABILITY_ZONE and zone:
-                where = f'availability zone {messages.clean(zone)}'
-            remedy = _SET if len(words.cloud.nodes_of(host)) > 1 else _SYNC
-            yield (
-                uuid,
-                refusals.Refusal(
-                    f'are in {where} in nova, but not in placement: {remedy}',
-                    'aggregate missing in placement',
-                    acts=(
-                        act.Act(
-                            act.REPAIR,
-                            remedy,
-                            act.MIRRORED,
-                            names,
-                            by_command=remedy == _SYNC,
-                        ),
-                    ),
-                ),
-            )
+    if policy is reasons.AVAILABILITY_ZONE and zone:
+        where = f'availability zone {messages.clean(zone)}'
+    has_several = len(words.cloud.nodes_of(words.cloud.nodes[uuid].host)) > 1
+    remedy = _SET if has_several else _SYNC
+    return refusals.Refusal(
+        f'are in {where} in nova, but not in placement: {remedy}',
+        'aggregate missing in placement',
+        acts=(
+            act.Act(
+                act.REPAIR,
+                remedy,
+                act.MIRRORED,
+                names,
+                by_command=remedy == _SYNC,
+            ),
+        ),
+    )
 
 
-def _judge_left_over(
+def _refuse_left_over(
     words: reasons.Reasons,
     part: query.Part,
     policy: declaration.Policy | None,
-    uuids: Collection[str],
-) -> Iterator[tuple[str, refusals.Refusal]]:
+) -> refusals.Refusal:
+    """Return the refusal of hosts that only placement has in aggregates."""
     refuses = policy.refuses if policy else 'are in a forbidden aggregate'
-    for uuid in uuids:
-        if not words.find_aggregates(uuid, part):
-            yield (
-                uuid,
-                refusals.Refusal(
-                    f'{refuses} in placement, but in no such aggregate in '
-                    f'nova: {_SET}',
-                    'aggregate left in placement',
-                    acts=(
-                        act.Act(
-                            act.REPAIR,
-                            _SET,
-                            act.MIRRORED,
-                            words.name_aggregates(part),
-                            by_command=False,
-                        ),
-                    ),
-                ),
-            )
+    return refusals.Refusal(
+        f'{refuses} in placement, but in no such aggregate in nova: {_SET}',
+        'aggregate left in placement',
+        acts=(
+            act.Act(
+                act.REPAIR,
+                _SET,
+                act.MIRRORED,
+                words.name_aggregates(part),
+                by_command=False,
+            ),
+        ),
+    )
