@@ -198,7 +198,9 @@ def _list_ways(
                 if the_act.supposes == act.FLAVOR and trials.smaller
                 else the_act,
                 tuple(uuids),
-                _amounts(the_act, uuids, lacking),
+                tuple(lacking.get(uuids[0], {}).items())
+                if the_act.supposes == act.ROOM
+                else (),
             )
             for _, the_act in chosen
         )
@@ -299,14 +301,15 @@ def _list_refused(
     )
     for uuids in alike.values():
         causes = grouping.by_key(
-            (_FULL if _is_of_room(refusal) else refusal.cause, refusal)
+            (
+                _FULL
+                if refusal.is_full or refusals.SMALLER in refusal.acts
+                else refusal.cause,
+                refusal,
+            )
             for refusal in itertools.chain(*refused_by_host[uuids[0]])
         )
         yield causes, uuids
-
-
-def _is_of_room(refusal: refusals.Refusal) -> bool:
-    return refusal.is_full or refusals.SMALLER in refusal.acts
 
 
 def _part(
@@ -369,7 +372,7 @@ def _combine(
     if not lack:
         return [refusals.SMALLER]
     names = [
-        trial.say_amount(name, number) if number else name
+        f'{number} {messages.clean(name)}' if number else name
         for name, number in (lack if frees_room else ())
     ]
     return [
@@ -377,14 +380,6 @@ def _combine(
         for one in (refusals.UNHELD, *refusals.free(*names))
         if names or one.supposes != act.ROOM
     ]
-
-
-def _amounts(
-    the_act: act.Act, uuids: Sequence[str], lacking: orphaned.Lacking
-) -> tuple[tuple[str, int], ...]:
-    if the_act.supposes != act.ROOM:
-        return ()
-    return tuple(lacking.get(uuids[0], {}).items())
 
 
 def _make(

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import shlex
 
+from nova.compute import power_state
+from nova.compute import vm_states
+
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import placement
@@ -142,7 +145,10 @@ def _move(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
         raise _NoCommand
     server, node = trials.moved[step]
     instance = trials.cloud.states[node].instances[server]
-    is_live = trials.is_running(instance)
+    is_live = (
+        instance.vm_state == vm_states.ACTIVE
+        and instance.power_state == power_state.RUNNING
+    )
     yield (
         *(_OPENSTACK, 'server', 'migrate'),
         *('--live-migration',) * is_live,

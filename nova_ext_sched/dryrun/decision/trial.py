@@ -7,6 +7,7 @@ that nova's own accounting says which CPUs, NUMA nodes and devices become free.
 A new host like an existing one is tried as that host, emptied.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -19,12 +20,9 @@ import typing
 
 from nova import context as nova_context
 from nova import objects
-from nova.compute import power_state
-from nova.compute import vm_states
 import nova.conf
 from nova.virt import hardware
 
-from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import claims
 from nova_ext_sched.dryrun.cloud import fork
 from nova_ext_sched.dryrun.cloud import overlay
@@ -130,12 +128,12 @@ class Trials:
         """Return the overlay of a step, besides its changes in a fork."""
         cloud, the_act, nodes = self.cloud, step.act, step.hosts
         hosts = sorted({cloud.nodes[uuid].host for uuid in nodes})
-        uuids = [
-            one.uuid
+        aggregates = [
+            one
             for one in cloud.aggs_by_id.values()
             if one.name in the_act.names
         ]
-        pairs = tuple((uuid, host) for uuid in uuids for host in hosts)
+        pairs = tuple((one.uuid, host) for one in aggregates for host in hosts)
         match the_act.supposes:
             case act.OPTION:
                 return overlay.Overlay(options=(the_act.names[:2],))  # type: ignore[arg-type]
@@ -148,9 +146,10 @@ class Trials:
             case act.LEAVES:
                 return overlay.Overlay(
                     leaves=tuple(
-                        (uuid, host)
-                        for uuid, host in pairs
-                        if self._has_host(uuid, host)
+                        (one.uuid, host)
+                        for one in aggregates
+                        for host in hosts
+                        if host in one.hosts
                     )
                 )
             case act.DOMAIN:
@@ -278,11 +277,6 @@ class Trials:
         for node in step.hosts:
             future.enlarge(node)
 
-    def _has_host(self, aggregate: str, host: str) -> bool:
-        return any(
-            one.uuid == aggregate for one in self.cloud.aggregates_of(host)
-        )
-
     def make_room(self, future: fork.Fork, step: Step) -> None:
         """Remove servers from the first host until it has room.
 
@@ -301,9 +295,9 @@ class Trials:
             for stored in self._read_on(node)
             if stored.uuid not in self._members
         }
-        ranked = sorted(sizes, key=lambda one: (_sum(sizes[one][1]), one))
+        ranked = sorted(sizes, key=lambda one: (sizes[one][1].total(), one))
         if not lacking:
-            holders = [one for one in ranked if _sum(sizes[one][1])]
+            holders = [one for one in ranked if sizes[one][1].total()]
             if not holders:
                 raise Untried
             for uuid in holders:
@@ -372,13 +366,6 @@ class Trials:
                 return future.move(uuid, spec_obj, target, node, taken)
         return False
 
-    def is_running(self, instance: typing.Any) -> bool:
-        """Return whether a nova Instance runs, and so is moved live."""
-        return bool(
-            instance.vm_state == vm_states.ACTIVE
-            and instance.power_state == power_state.RUNNING
-        )
-
     def _read_on(self, node: str) -> list[servers.Stored]:
         host = self.cloud.nodes[node]
         return [
@@ -408,17 +395,15 @@ _IN_FORKS: dict[str, Callable[[Trials, fork.Fork, Step], None]] = {
 
 def _count(
     body: Mapping[str, typing.Any], wanted: Iterable[str]
-) -> dict[str, int]:
+) -> collections.Counter[str]:
     """Sum the amounts of a consumer by resource class."""
     allocations = body.get('allocations', {}).values()
-    return {
-        name: sum(one['resources'].get(name, 0) for one in allocations)
-        for name in wanted
-    }
-
-
-def _sum(amounts: Mapping[str, int]) -> int:
-    return sum(amounts.values())
+    return collections.Counter(
+        {
+            name: sum(one['resources'].get(name, 0) for one in allocations)
+            for name in wanted
+        }
+    )
 
 
 def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
@@ -472,8 +457,3 @@ def _leave_out_property(image: typing.Any, name: str) -> None:
         image.disk_format = 'another'
     elif name in image.properties:
         delattr(image.properties, name)
-
-
-def say_amount(resource: str, number: int) -> str:
-    """Word an amount of a resource class."""
-    return f'{number} {messages.clean(resource)}'
