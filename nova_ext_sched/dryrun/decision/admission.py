@@ -18,7 +18,6 @@ record of the host's nova-compute
 """
 
 import contextlib
-import datetime
 import types
 import typing
 
@@ -133,7 +132,8 @@ def ask(operation: str, ctxt: typing.Any, instance: typing.Any) -> None:
     :raises NotMovable: it would not, or nova-compute is down
     """
     method, args = _METHODS[operation]
-    api, stub = _Api(), _Instance(instance)
+    api = _Api()
+    stub: typing.Any = _Instance(instance)
     is_evacuated = operation == 'evacuate'
     if is_evacuated:
         api.servicegroup_api = types.SimpleNamespace(
@@ -291,10 +291,6 @@ class _Allowed(Exception):
 
 class _Instance:
     """A nova Instance that nova-api cannot change."""
-
-    launched_at: datetime.datetime
-    task_state: typing.Any
-    vm_state: typing.Any
 
     def __init__(self, instance: typing.Any) -> None:
         self._of = instance

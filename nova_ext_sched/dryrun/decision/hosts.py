@@ -69,8 +69,10 @@ class Hosts:
         # and are judged all the same, for their reasons.
         self._states: list[typing.Any] = []
         number = self._spec_obj.num_instances
-        self._servers = [uuidutils.generate_uuid() for _ in range(number)]
-        self._servers[0] = self._spec_obj.instance_uuid
+        self._servers = [
+            self._spec_obj.instance_uuid,
+            *(uuidutils.generate_uuid() for _ in range(number - 1)),
+        ]
         group = self._spec_obj.instance_group
         if group is not None and number > 1:
             # nova-api makes all of them members before it asks the scheduler.

@@ -4,7 +4,6 @@
 
 import collections
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import typing
@@ -222,13 +221,10 @@ def group(
 
 def _rank(
     word: str, refusals: Iterable[tuple[Refusal, int]]
-) -> Iterator[tuple[str, int]]:
-    """Yield the values of a field, with their hosts, the most first."""
+) -> list[tuple[str, int]]:
+    """Return the values of a field, with their hosts, the most first."""
     counts: collections.Counter[str] = collections.Counter()
     for refusal, number in refusals:
-        counts[getattr(refusal, word)] += number
-    for value, number in sorted(
-        counts.items(), key=lambda one: (-one[1], one[0])
-    ):
-        if value:
-            yield value, number
+        if value := getattr(refusal, word):
+            counts[value] += number
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))

@@ -157,10 +157,9 @@ def find_without(
     :param hosts: UUIDs; the others as of :func:`explain`
     """
     resource = part.value.partition(':')[0]
-    has: dict[str, bool] = {}
-    for uuid, _, inventory in _read(providers, resource, classes, hosts):
-        has[uuid] = has.get(uuid, False) or inventory is not None
-    return {uuid for uuid, one in has.items() if not one}
+    read = list(_read(providers, resource, classes, hosts))
+    having = {uuid for uuid, _, inventory in read if inventory is not None}
+    return {uuid for uuid, _, _ in read} - having
 
 
 def _find_largest(inventory: Mapping[str, int], units: Units) -> int:
