@@ -94,32 +94,22 @@ class Refused:
 
     def judge(self) -> verdict.Verdict:
         """Describe what the filter compared; passes if that is not known."""
-        text, name = '', type(self.filter).__name__
-        acts: tuple[act.Act, ...] = ()
+        name = type(self.filter).__name__
         try:
-            if name in _OF_AGGREGATES:
+            if name in _OF_AGGREGATES and self.filter.host_passes(
+                self.host, self.spec
+            ):
                 # It may be asked how it judges the host in others.
-                if self.filter.host_passes(self.host, self.spec):
-                    return verdict.PASS
-                acts = _MOVES
-                if name == 'AggregateImagePropertiesIsolation':
-                    keys = [key for key, _ in _find_metadata(self)]
-                    acts = (_WITHOUT_PROPERTY.named(*keys), *_MOVES)
-            elif option := _OPTIONS.get(name):
-                acts = tuple(self._raise(*option))
-            elif hint := HINTS.get(name):
-                acts = (_WITHOUT_HINT.named(hint),)
-            elif name == 'ImagePropertiesFilter':
-                acts = (_WITHOUT_PROPERTY.named(*_find_properties(self)),)
-            elif name == 'ServerGroupAffinityFilter':
-                acts = (act.WITHOUT_GROUP,)
-            text = _COMPARES[name](self)
+                return verdict.PASS
+            compare, find_acts = _KNOWN[name]
+            acts = tuple(find_acts(self))
+            return verdict.reject(compare(self), acts=acts)
         except Exception as exc:
             # The filter did not raise: nova's answer is valid, without words.
             LOG.debug('No reason is known: %s', messages.say_error(exc))
-        return verdict.reject(text, acts=acts) if text else verdict.PASS
+            return verdict.PASS
 
-    def _raise(self, option: str, amount: str) -> Iterator[act.Act]:
+    def raise_limit(self, option: str, amount: str) -> Iterator[act.Act]:
         """Yield the act that raises a limit above what the host has.
 
         Metadata of the host's aggregates overrides the option for nova's
@@ -139,6 +129,7 @@ class Refused:
 
 
 _Compare = Callable[[Refused], str]
+_FindActs = Callable[[Refused], Iterable[act.Act]]
 
 # nova's filters that judge a host by its aggregates alone.
 _OF_AGGREGATES = (
@@ -153,16 +144,6 @@ _MOVES = (
     act.unset_item('requests that it is closed to'),
     act.set_item('requests that it is for'),
 )
-# The option of each that compares a number, and what it compares.
-_OPTIONS = {
-    'NumInstancesFilter': ('max_instances_per_host', 'num_instances'),
-    'AggregateNumInstancesFilter': (
-        'max_instances_per_host',
-        'num_instances',
-    ),
-    'IoOpsFilter': ('max_io_ops_per_host', 'num_io_ops'),
-    'AggregateIoOpsFilter': ('max_io_ops_per_host', 'num_io_ops'),
-}
 #: The hint that each reads.
 HINTS = {
     'SameHostFilter': 'same_host',
@@ -183,18 +164,27 @@ _WITHOUT_HINT = act.Act(
     by_command=False,
 )
 
-# By the names of nova's filters.
-_COMPARES: dict[str, _Compare] = {}
+# What each filter of nova's compared, and acts against its refusals.
+_KNOWN: dict[str, tuple[_Compare, _FindActs]] = {}
 
 
-def _of(*names: str) -> Callable[[_Compare], _Compare]:
-    """Register a function for filters of nova's that it describes."""
+def _of(
+    *names: str, acts: _FindActs = lambda _: ()
+) -> Callable[[_Compare], _Compare]:
+    """Register a function for filters of nova's that it describes.
+
+    :param acts: finds the acts after which they take a host
+    """
 
     def register(compare: _Compare) -> _Compare:
-        _COMPARES.update(dict.fromkeys(names, compare))
+        _KNOWN.update(dict.fromkeys(names, (compare, acts)))
         return compare
 
     return register
+
+
+def _drop_hint(refused: Refused) -> Iterator[act.Act]:
+    yield _WITHOUT_HINT.named(HINTS[type(refused.filter).__name__])
 
 
 def decisions(
@@ -216,7 +206,7 @@ def decisions(
     if cls is affinity_filter.ServerGroupAffinityFilter:
         policy = KEPT if _is_kept(spec_obj) else AFFINITY
     # Other packages may have a filter of the same name.
-    if cls.__module__.startswith('nova.') and cls.__name__ in _COMPARES:
+    if cls.__module__.startswith('nova.') and cls.__name__ in _KNOWN:
         yield (
             policy,
             lambda state: Refused(host_filter, spec_obj, state).judge(),
@@ -237,7 +227,7 @@ def _find_extra_spec(refused: Refused) -> tuple[str, str]:
     )
 
 
-@_of('AggregateInstanceExtraSpecsFilter')
+@_of('AggregateInstanceExtraSpecsFilter', acts=lambda _: _MOVES)
 def _compare_extra_specs(refused: Refused) -> str:
     spec, value = _find_extra_spec(refused)
     key = spec.removeprefix(_SCOPE)
@@ -268,7 +258,13 @@ def _find_metadata(refused: Refused) -> Iterator[tuple[str, set[str]]]:
             yield key, values
 
 
-@_of('AggregateImagePropertiesIsolation')
+@_of(
+    'AggregateImagePropertiesIsolation',
+    acts=lambda refused: (
+        _WITHOUT_PROPERTY.named(*dict(_find_metadata(refused))),
+        *_MOVES,
+    ),
+)
 def _compare_isolated_image(refused: Refused) -> str:
     key, values = next(_find_metadata(refused))
     has = messages.quoted(refused.spec.image.properties.get(key))
@@ -278,7 +274,7 @@ def _compare_isolated_image(refused: Refused) -> str:
     )
 
 
-@_of('AggregateMultiTenancyIsolation')
+@_of('AggregateMultiTenancyIsolation', acts=lambda _: _MOVES)
 def _compare_tenant(refused: Refused) -> str:
     wanted = dict(_find_metadata(refused))
     return (
@@ -288,7 +284,7 @@ def _compare_tenant(refused: Refused) -> str:
     )
 
 
-@_of('AggregateTypeAffinityFilter')
+@_of('AggregateTypeAffinityFilter', acts=lambda _: _MOVES)
 def _compare_flavor_name(refused: Refused) -> str:
     values = utils.aggregate_values_from_key(refused.host, 'instance_type')
     return (
@@ -297,7 +293,13 @@ def _compare_flavor_name(refused: Refused) -> str:
     )
 
 
-@_of('NumInstancesFilter', 'AggregateNumInstancesFilter')
+@_of(
+    'NumInstancesFilter',
+    'AggregateNumInstancesFilter',
+    acts=lambda refused: refused.raise_limit(
+        'max_instances_per_host', 'num_instances'
+    ),
+)
 def _compare_instances(refused: Refused) -> str:
     most = refused.filter._get_max_instances_per_host(
         refused.host, refused.spec
@@ -306,7 +308,13 @@ def _compare_instances(refused: Refused) -> str:
     return f'the host holds {held} and max_instances_per_host is {most}'
 
 
-@_of('IoOpsFilter', 'AggregateIoOpsFilter')
+@_of(
+    'IoOpsFilter',
+    'AggregateIoOpsFilter',
+    acts=lambda refused: refused.raise_limit(
+        'max_io_ops_per_host', 'num_io_ops'
+    ),
+)
 def _compare_io_ops(refused: Refused) -> str:
     most = refused.filter._get_max_io_ops_per_host(refused.host, refused.spec)
     tasks = messages.count('task', refused.host.num_io_ops)
@@ -319,21 +327,20 @@ def _is_kept(spec_obj: typing.Any) -> bool:
     return len(where) == 1 and where.issubset(left_out)
 
 
-@_of('ServerGroupAffinityFilter')
+@_of('ServerGroupAffinityFilter', acts=lambda _: (act.WITHOUT_GROUP,))
 def _compare_affinity(refused: Refused) -> str:
     group = refused.spec.instance_group
     name = fields.get_field(group, 'name') or fields.get_field(group, 'uuid')
     where = messages.first_few(sorted(group.hosts), _MOST_VALUES)
     text = f'server group {messages.clean(name)} must stay together on {where}'
-    moves_none = ': nova moves none of its servers'
-    return text + (moves_none if _is_kept(refused.spec) else '')
+    if _is_kept(refused.spec):
+        text += ': nova moves none of its servers'
+    return text
 
 
-@_of('SameHostFilter', 'DifferentHostFilter')
+@_of('SameHostFilter', 'DifferentHostFilter', acts=_drop_hint)
 def _compare_hint(refused: Refused) -> str:
-    hint = 'same_host'
-    if type(refused.filter).__name__ == 'DifferentHostFilter':
-        hint = 'different_host'
+    hint = HINTS[type(refused.filter).__name__]
     named = refused.spec.get_scheduler_hint(hint)
     named = [named] if isinstance(named, str) else named
     if hint == 'same_host':
@@ -346,7 +353,7 @@ def _compare_hint(refused: Refused) -> str:
     return f'it holds servers that {hint} names: {_values(held)}'
 
 
-@_of('SimpleCIDRAffinityFilter')
+@_of('SimpleCIDRAffinityFilter', acts=_drop_hint)
 def _compare_address(refused: Refused) -> str:
     hints = ('build_near_host_ip', 'cidr')
     wants = ', '.join(
@@ -387,7 +394,7 @@ def _compare_metrics(refused: Refused) -> str:
     )
 
 
-@_of('JsonFilter')
+@_of('JsonFilter', acts=_drop_hint)
 def _compare_query(refused: Refused) -> str:
     wanted = jsonutils.loads(refused.spec.get_scheduler_hint('query'))
     if wanted[0] == 'and' and len(wanted) <= _MOST_PARTS:
@@ -444,7 +451,12 @@ def _find_properties(refused: Refused) -> list[str]:
     return alone or [*wanted]
 
 
-@_of('ImagePropertiesFilter')
+@_of(
+    'ImagePropertiesFilter',
+    acts=lambda refused: (
+        _WITHOUT_PROPERTY.named(*_find_properties(refused)),
+    ),
+)
 def _compare_image(refused: Refused) -> str:
     properties = refused.spec.image.properties if refused.spec.image else {}
     wants = {key: properties.get(key) for key in _IMAGE_PROPERTIES}
