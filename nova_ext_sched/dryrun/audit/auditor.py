@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+import contextlib
 import functools
 import itertools
 import typing
@@ -103,14 +104,12 @@ class Auditor:
         :param of_cells: UUIDs of the cells; None for all
         """
         for cell in self._counts if of_cells is None else of_cells:
-            try:
+            with contextlib.suppress(cells.CellFailed):
                 for standing in self._judge_hosts(cell, self._counts[cell]):
                     self.totals.add(standing)
                     if standing.violated:
                         yield standing
                     advance()
-            except cells.CellFailed:
-                continue
 
     def judge_in_jobs(
         self,
@@ -159,12 +158,10 @@ class Auditor:
         for cell, of_cell in by_cell.items():
             counts = collections.Counter(host for host, _ in of_cell)
             uuids = {uuid for _, uuid in of_cell}
-            try:
+            with contextlib.suppress(cells.CellFailed):
                 for standing in self._judge_hosts(cell, counts, uuids):
                     if standing.violated:
                         yield standing
-            except cells.CellFailed:
-                continue
 
     def judge_hold(self) -> None:
         """Find hosts to keep free besides those that are; after :meth:`judge`.

@@ -5,7 +5,6 @@
 from collections.abc import Callable
 from collections.abc import Iterable
 from concurrent import futures
-import dataclasses
 import threading
 import typing
 
@@ -61,7 +60,6 @@ class Cells:
         mappings: Iterable[typing.Any],
         select: Callable[[typing.Any], typing.Any],
         seconds: float,
-        context: typing.Any = None,
     ) -> tuple[dict[str, typing.Any], dict[str, Exception]]:
         """Call a function for each cell; return the results.
 
@@ -73,7 +71,6 @@ class Cells:
             thread of its own (a green one where nova has those); it must
             change nothing, because nobody ends a thread that hangs
         :param seconds: those that are asked at once have that long, together
-        :param context: whose; by default an administrator's
         :returns: what the calls returned, and why the other cells have no
             answer, both by UUID of the cell
         """
@@ -85,16 +82,21 @@ class Cells:
             sent: dict[str, futures.Future[typing.Any]] = {}
             for mapping in mappings[start : start + step]:
                 hanging = self._hanging.pop(mapping.uuid, None)
-                if hanging and hanging.lasts:
+                if (
+                    hanging
+                    and not hanging.answer.done()
+                    and timeutils.now() < hanging.until
+                ):
                     self._hanging[mapping.uuid] = hanging
                     failed[mapping.uuid] = hanging.problem
                 else:
-                    sent[mapping.uuid] = _send(mapping, select, context)
+                    sent[mapping.uuid] = _send(mapping, select)
             futures.wait(sent.values(), seconds)
             for uuid, answer in sent.items():
                 if not answer.done():
                     problem = NoAnswerError(f'no answer in {seconds} seconds')
-                    self._hanging[uuid] = _Hanging(answer, problem)
+                    until = timeutils.now() + REMEMBERED
+                    self._hanging[uuid] = _Hanging(answer, problem, until)
                     failed[uuid] = problem
                 elif (raised := answer.exception()) is not None:
                     failed[uuid] = typing.cast(Exception, raised)
@@ -104,13 +106,11 @@ class Cells:
 
 
 def _send(
-    mapping: typing.Any,
-    select: Callable[[typing.Any], typing.Any],
-    context: typing.Any,
+    mapping: typing.Any, select: Callable[[typing.Any], typing.Any]
 ) -> futures.Future[typing.Any]:
     """Call a function for a cell, in a thread of its own."""
     answer = futures.Future[typing.Any]()
-    context = context or nova_context.get_admin_context()
+    context = nova_context.get_admin_context()
     # The context stays a cell's, as nova itself uses it.
     with nova_context.target_cell(context, mapping) as cctxt:
         # A daemon, so that a database that hangs keeps no process.
@@ -120,19 +120,12 @@ def _send(
     return answer
 
 
-@dataclasses.dataclass
-class _Hanging:
+class _Hanging(typing.NamedTuple):
     """A cell that has not answered."""
 
     answer: futures.Future[typing.Any]
     problem: NoAnswerError
-
-    def __post_init__(self) -> None:
-        self._until = timeutils.now() + REMEMBERED
-
-    @property
-    def lasts(self) -> bool:
-        return not self.answer.done() and timeutils.now() < self._until
+    until: float
 
 
 def say_problem(problem: Exception) -> str:

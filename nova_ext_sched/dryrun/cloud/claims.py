@@ -201,10 +201,8 @@ def _find_taken(before: Sequence[Pool], devices: typing.Any) -> Iterator[Pool]:
 
 def _find_pool(pools: Iterable[typing.Any], wanted: Pool) -> typing.Any:
     """Return the pool of equal devices, even an empty one, or None."""
-    for pool in pools:
-        if pool | {'count': 0} == {**wanted, 'count': 0}:
-            return pool
-    return None
+    empty = {**wanted, 'count': 0}
+    return next((one for one in pools if one | {'count': 0} == empty), None)
 
 
 def read_taken(instance: typing.Any) -> Taken:

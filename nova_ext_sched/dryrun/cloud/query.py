@@ -82,14 +82,14 @@ def split(text: str) -> list[Part]:
     # Groups of equal devices are one part.
     return parts + list(
         dict.fromkeys(
-            Part('group', f'{_name(suffix)}: {parse.urlencode(params)}')
+            Part(
+                'group',
+                ('' if _OF_DEVICE.fullmatch(suffix) else suffix)
+                + f': {parse.urlencode(params)}',
+            )
             for suffix, params in groups.items()
         )
     )
-
-
-def _name(suffix: str) -> str:
-    return '' if _OF_DEVICE.fullmatch(suffix) else suffix
 
 
 def merge(parts: Iterable[Part]) -> list[Part]:

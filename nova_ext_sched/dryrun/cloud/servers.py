@@ -155,10 +155,9 @@ class Reader:
         :param cell: the UUID of their cell
         :raises cells.CellFailed: the database stops answering
         """
-        found: dict[str, list[str]] = self.cloud.ask_cell(
+        return self.cloud.ask_cell(
             self.cloud.cells[cell], _select_occupants, [*hosts]
         )
-        return found
 
     def read_on(
         self,
@@ -201,10 +200,11 @@ class Reader:
         wanted = [one.uuid for one in instances if not one.image_ref]
         if not wanted:
             return {}
-        found: dict[str, typing.Any] = self.cloud.ask_cell(
-            mapping, _select_disks, wanted
+        return self.cloud.ask_cell(
+            mapping,
+            objects.BlockDeviceMappingList.bdms_by_instance_uuid,
+            wanted,
         )
-        return found
 
     def find(self, uuid: str) -> Stored | None:
         """Return the stored rows of a server; None if nova has none.
@@ -392,10 +392,6 @@ def _select_instances(
         sort_keys=['host', 'uuid'],
         sort_dirs=['asc', 'asc'],
     )
-
-
-def _select_disks(cctxt: typing.Any, uuids: Collection[str]) -> typing.Any:
-    return objects.BlockDeviceMappingList.bdms_by_instance_uuid(cctxt, uuids)
 
 
 def find_id(

@@ -43,6 +43,8 @@ CONF = nova.conf.CONF
 # Databases limit the number of values in one statement.
 _HOSTS_AT_ONCE = 1000
 
+_Answer = typing.TypeVar('_Answer')
+
 # Within the class, Snapshot.fork() hides the module in annotations.
 _Fork = fork.Fork
 
@@ -116,6 +118,7 @@ class Snapshot(host_manager.HostManager):
         super().__init__()
         self._databases = databases or cells.Cells()
         self._settled = settled
+        self._contexts: dict[str, typing.Any] = {}
         self.read_at = timeutils.utcnow()
         self.silent_cells: dict[str, str] = {}
         self.doubts: list[str] = []
@@ -186,16 +189,12 @@ class Snapshot(host_manager.HostManager):
                 self._contexts[cell] = cctxt
         return self._contexts[cell]
 
-    @functools.cached_property
-    def _contexts(self) -> dict[str, typing.Any]:
-        return {}
-
     def find_node(self, host: str | None, node: str | None) -> str | None:
         """Return the UUID of a compute node; None if there is none."""
-        for uuid in self.nodes_of(host) if host else ():
-            if self.nodes[uuid].node == node:
-                return uuid
-        return None
+        uuids = self.nodes_of(host or '')
+        return next(
+            (uuid for uuid in uuids if self.nodes[uuid].node == node), None
+        )
 
     @functools.cached_property
     def services(self) -> dict[tuple[str, str], str]:
@@ -350,10 +349,10 @@ class Snapshot(host_manager.HostManager):
 
     def ask_cells(
         self,
-        select: Callable[..., typing.Any],
+        select: Callable[..., _Answer],
         *args: typing.Any,
         mappings: Iterable[typing.Any] | None = None,
-    ) -> dict[str, typing.Any]:
+    ) -> dict[str, _Answer]:
         """Ask the databases of cells.
 
         Cells that do not answer, now or before, are in :attr:`silent_cells`.
@@ -377,9 +376,9 @@ class Snapshot(host_manager.HostManager):
     def ask_cell(
         self,
         mapping: typing.Any,
-        select: Callable[..., typing.Any],
+        select: Callable[..., _Answer],
         *args: typing.Any,
-    ) -> typing.Any:
+    ) -> _Answer:
         """Return the answer of one cell's database.
 
         :param mapping: a nova CellMapping; ``select`` as in :meth:`ask_cells`
