@@ -352,7 +352,9 @@ class Providers:
         self.get_inventories = functools.cache(self._get_inventories)
         #: Takes a provider's UUID; returns the inventory of each resource
         #: class as placement stores it, without its use.
-        self.get_stored = functools.cache(self._get_stored)
+        self.get_stored = functools.cache(
+            functools.partial(self._read, what='inventories')
+        )
         self._get_shared_allocations = functools.cache(self.get_allocations)
         self._answers: dict[tuple[str, ...], Candidates] = {}
         # Those that were kept before.
@@ -568,14 +570,11 @@ class Providers:
 
     def get_traits(self, uuid: str) -> set[str]:
         """Return the traits of a provider itself."""
-        url = f'/resource_providers/{uuid}/traits'
-        return {*self._get(url).get('traits', ())}
+        return {*self._read(uuid, 'traits')}
 
     def get_allocations(self, uuid: str) -> dict[str, typing.Any]:
         """Return the allocations of a provider by consumer."""
-        url = f'/resource_providers/{uuid}/allocations'
-        found: dict[str, typing.Any] = self._get(url).get('allocations', {})
-        return found
+        return self._read(uuid, 'allocations')
 
     @functools.cached_property
     def trees(self) -> dict[str, set[str]]:
@@ -639,6 +638,12 @@ class Providers:
         response = self._client.get(url, version=version)
         return response.json() if response.status_code == 200 else {}
 
+    def _read(self, uuid: str, what: str) -> dict[str, typing.Any]:
+        """Read inventories, usages or the like of a provider."""
+        body = self._get(f'/resource_providers/{uuid}/{what}')
+        found: dict[str, typing.Any] = body.get(what, {})
+        return found
+
     def _get_roots(self, *params: tuple[str, str]) -> dict[str, str]:
         """Return the root of each provider that satisfies parameters."""
         # No host has a trait or resource class that placement does not know.
@@ -653,8 +658,7 @@ class Providers:
 
     def _get_inventories(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
         inventories = self.get_stored(uuid)
-        url = f'/resource_providers/{uuid}/usages'
-        used = self._get(url).get('usages', {})
+        used = self._read(uuid, 'usages')
         return {
             name: {
                 **inventory,
@@ -663,11 +667,6 @@ class Providers:
             }
             for name, inventory in inventories.items()
         }
-
-    def _get_stored(self, uuid: str) -> dict[str, dict[str, typing.Any]]:
-        url = f'/resource_providers/{uuid}/inventories'
-        found: dict[str, typing.Any] = self._get(url).get('inventories', {})
-        return found
 
     def _get_summaries(self, resource: str) -> dict[str, typing.Any]:
         found = self._get(f'/allocation_candidates?resources={resource}:1')
