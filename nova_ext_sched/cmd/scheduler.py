@@ -103,7 +103,8 @@ class Command(base.Command):
     def configure(self, parsed_args: argparse.Namespace) -> None:
         """Configure this process as nova-scheduler's.
 
-        :raises exception.InvalidValue: there is no nova, or no nova.conf
+        :raises exception.InvalidValue: there is no nova
+        :raises exception.UsageError: there is no nova.conf
         """
         prepare(bool(self.app_args and self.app_args.debug))
         self.read_configuration(parsed_args)
@@ -111,7 +112,7 @@ class Command(base.Command):
     def read_configuration(self, parsed_args: argparse.Namespace) -> None:
         """Read nova.conf, and set up nova's database connections.
 
-        :raises exception.InvalidValue: there is no nova.conf
+        :raises exception.UsageError: there is no nova.conf
         """
         process.configure(parsed_args.config_file, parsed_args.config_dir)
 
@@ -285,7 +286,8 @@ class Lister(Command, report.Lister):
         """Configure this process, then call a function with a progress bar.
 
         :param work: a function that uses nova-scheduler's code
-        :raises exception.InvalidValue: there is no nova, or no nova.conf
+        :raises exception.InvalidValue: there is no nova
+        :raises exception.UsageError: there is no nova.conf
         :raises base.UsageError: as :meth:`read_configuration` raises it
         """
         # Modules and the cloud stay in memory until the process ends. With the

@@ -25,19 +25,6 @@ from nova_ext_sched import exception
 seconds_before = 0.0
 
 
-class NoConfiguration(exception.InvalidValue):
-    """There is no nova.conf where nova-scheduler would look for one."""
-
-    message = (
-        'There is no nova.conf in /etc/nova or where else nova-scheduler '
-        'looks. Run the command where nova-scheduler runs, in its container '
-        'if it has one, or name its file with --config-file FILE.'
-    )
-
-    def __init__(self) -> None:
-        exception.NovaExtSchedError.__init__(self)
-
-
 def patch() -> None:
     """Patch threads as nova-scheduler does; before nova is used.
 
@@ -74,7 +61,7 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
 
     :param config_files: paths; without any those that nova-scheduler finds
     :param config_dirs: likewise, directories of ``*.conf``
-    :raises NoConfiguration: there is no nova.conf
+    :raises exception.UsageError: there is no nova.conf
     :raises cfg.Error: nova.conf cannot be read
     """
     from nova import config
@@ -84,7 +71,12 @@ def configure(config_files: Sequence[str], config_dirs: Sequence[str]) -> None:
     files = config_files or cfg.find_config_files('nova', 'nova-scheduler')
     dirs = config_dirs or cfg.find_config_dirs('nova', 'nova-scheduler')
     if not files and not dirs:
-        raise NoConfiguration()
+        raise exception.UsageError(
+            'There is no nova.conf in /etc/nova or where else nova-scheduler '
+            'looks. Run the command where nova-scheduler runs, in its '
+            'container if it has one, or name its file with --config-file '
+            'FILE.'
+        )
     argv = ['nova-scheduler']
     argv += [f'--config-file={path}' for path in files]
     argv += [f'--config-dir={path}' for path in dirs]
