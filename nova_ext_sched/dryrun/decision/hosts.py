@@ -334,12 +334,16 @@ def schedule(asked: asking.Asking) -> None:
 
 
 def judge(
-    cloud: snapshot.Snapshot, spec_obj: typing.Any, with_reasons: bool = False
+    cloud: snapshot.Snapshot,
+    spec_obj: typing.Any,
+    with_reasons: bool = False,
+    with_scheduler_limit: bool = False,
 ) -> tuple[matrix.Matrix, list[typing.Any]]:
     """Run a request through the scheduler's steps.
 
     :param spec_obj: a nova RequestSpec; it is changed
     :param with_reasons: see :class:`.matrix.Matrix`
+    :param with_scheduler_limit: see :func:`.candidates.ask`
     :returns: the matrix, and the nova HostStates that passed, the best first,
         with the allocation requests that fit
     :raises Exception: whatever nova or placement raise if the request cannot
@@ -347,7 +351,7 @@ def judge(
     """
     judged = asking.start(cloud, with_reasons)
     asked = asking.Asking(cloud, process.context(), spec_obj, judged)
-    offered = candidates.ask(asked, with_scheduler_limit=False)
+    offered = candidates.ask(asked, with_scheduler_limit)
     if offered is None:
         return judged, []
     order = Hosts(asked, offered).judge()

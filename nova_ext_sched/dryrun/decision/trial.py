@@ -29,8 +29,6 @@ from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import readers
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.cloud import snapshot
-from nova_ext_sched.dryrun.decision import asking
-from nova_ext_sched.dryrun.decision import candidates
 from nova_ext_sched.dryrun.decision import hosts as hosts_step
 from nova_ext_sched.dryrun.decision import server
 from nova_ext_sched.policy import act
@@ -354,14 +352,12 @@ class Trials:
         existing = server.Server(self._reader, uuid, stored)
         existing.migrate()
         spec_obj = existing.spec_obj
-        judged = asking.start(self.cloud, with_reasons=False)
-        asked = asking.Asking(self.cloud, existing.ctxt, spec_obj, judged)
-        offered = candidates.ask(asked)
-        if offered is None:
-            return False
+        _, targets = hosts_step.judge(
+            self.cloud, spec_obj, with_scheduler_limit=True
+        )
         home = self.cloud.nodes[node].host
-        for target in hosts_step.Hosts(asked, offered).judge():
-            if target.host != home and target.allocation_candidates:
+        for target in targets:
+            if target.host != home:
                 taken = claims.read_taken(stored.instance)
                 return future.move(uuid, spec_obj, target, node, taken)
         return False
