@@ -341,8 +341,7 @@ copied_from = ''
 
 def find_dialect() -> str:
     """Return SQLAlchemy's name of the kind of nova's database."""
-    name: str = copied_from or api_db.get_engine().dialect.name
-    return name
+    return str(copied_from or api_db.get_engine().dialect.name)
 
 
 def like_its_database(dialect: str) -> Callable[[typing.Any, object], object]:

@@ -388,12 +388,6 @@ def _make(
     judged: matrix.Matrix,
     trials: trial.Trials,
 ) -> conclusion.Advice:
-    commands: list[str] | None = []
-    for step in way.steps:
-        lines = command.make(step, trials, _MOST_COMMANDED)
-        commands = (
-            None if commands is None or lines is None else commands + lines
-        )
     return conclusion.Advice(
         kind=way.kind,
         act=', and '.join(_say(one, judged, trials) for one in way.steps),
@@ -403,7 +397,7 @@ def _make(
                 one.act.admits for one in way.steps if one.act.admits
             )
         ),
-        commands=commands or [],
+        commands=command.make(way.steps, trials, _MOST_COMMANDED),
         causes=[*way.causes],
     )
 

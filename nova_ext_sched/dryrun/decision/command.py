@@ -8,6 +8,7 @@ option, makes no command: operators can name a host ``--help``.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 import shlex
@@ -37,21 +38,22 @@ class _NoCommand(Exception):
 
 
 def make(
-    step: trial.Step, trials: trial.Trials, most: int
-) -> list[str] | None:
-    """Return the commands of an act, one a line; None if none carries it out.
+    steps: Iterable[trial.Step], trials: trial.Trials, most: int
+) -> list[str]:
+    """Return the commands of acts, one a line; empty if one act has none.
 
-    :param most: the most hosts
+    :param most: the most hosts of an act
     """
-    if not step.act.by_command or len(step.hosts) > most:
-        return None
-    find = _COMMANDS.get(step.act.supposes)
-    if find is None:
-        return None
-    try:
-        return list(dict.fromkeys(map(shlex.join, find(step, trials))))
-    except (_NoCommand, placement.PlacementFailed):
-        return None
+    lines: list[str] = []
+    for step in steps:
+        find = _COMMANDS.get(step.act.supposes)
+        if not find or not step.act.by_command or len(step.hosts) > most:
+            return []
+        try:
+            lines += dict.fromkeys(map(shlex.join, find(step, trials)))
+        except (_NoCommand, placement.PlacementFailed):
+            return []
+    return lines
 
 
 def is_safe(word: str) -> bool:
@@ -82,29 +84,20 @@ def _enable(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
         )
 
 
-def _change_hosts(
-    verb: str,
-) -> Callable[[trial.Step, trial.Trials], Iterator[Words]]:
-    """Return a function that yields commands to add or remove hosts."""
-
-    def find(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
-        known = trials.cloud.aggs_by_id.values()
-        for aggregate in sorted(known, key=lambda one: one.id):
-            if aggregate.name not in step.act.names:
-                continue
-            for host in _hosts(step, trials):
-                if (host in aggregate.hosts) == (verb == 'remove'):
+def _change_hosts(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
+    """Yield the commands that put hosts into aggregates, or take them out."""
+    leaves = step.act.supposes == act.LEAVES
+    known = trials.cloud.aggs_by_id.values()
+    for aggregate in sorted(known, key=lambda one: one.id):
+        if aggregate.name not in step.act.names:
+            continue
+        for host in _hosts(step, trials):
+            if (host in aggregate.hosts) == leaves:
+                yield (
+                    *(_OPENSTACK, 'aggregate', 'remove' if leaves else 'add'),
                     # By its ID, which is no option whatever its name is.
-                    yield (
-                        _OPENSTACK,
-                        'aggregate',
-                        verb,
-                        'host',
-                        str(aggregate.id),
-                        host,
-                    )
-
-    return find
+                    *('host', str(aggregate.id), host),
+                )
 
 
 def _set_item(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
@@ -179,8 +172,8 @@ def _run(*words: str) -> Callable[[object, object], Iterator[Words]]:
 
 _COMMANDS: dict[str, Callable[[trial.Step, trial.Trials], Iterator[Words]]] = {
     act.RUNS: _enable,
-    act.JOINS: _change_hosts('add'),
-    act.LEAVES: _change_hosts('remove'),
+    act.JOINS: _change_hosts,
+    act.LEAVES: _change_hosts,
     act.SETS: _set_item,
     act.UNSETS: _set_item,
     act.GETS_TRAIT: _set_traits,

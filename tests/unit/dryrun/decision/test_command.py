@@ -20,8 +20,8 @@ HOSTILE = ('$(touch x)', 'x; touch y', '`touch x`', "'; touch x; '", 'a b')
 REFUSED = ('--help', '-x', 'a\nb', '')
 
 
-def make(supposes, names=('agg',), host='host1', most=9, **trials):
-    """Return the commands of an act on one host."""
+def make(supposes, names=('agg',), host='host1', most=9, others=(), **trials):
+    """Return the commands of an act, and of others, on one host."""
     made = act.Act(act.REPAIR, 'do {hosts}', supposes, names)
     aggregate = types.SimpleNamespace(id=7, name='agg', hosts=[host])
     other = types.SimpleNamespace(id=8, name='other', hosts=[])
@@ -38,7 +38,8 @@ def make(supposes, names=('agg',), host='host1', most=9, **trials):
         ),
     )
     tried = types.SimpleNamespace(cloud=known, **trials)
-    return command.make(trial.Step(made, (UUID,)), tried, most)
+    steps = [trial.Step(one, (UUID,)) for one in (made, *others)]
+    return command.make(steps, tried, most)
 
 
 class MakeTestCase(testtools.TestCase):
@@ -62,16 +63,27 @@ class MakeTestCase(testtools.TestCase):
              ["openstack aggregate set '--property=k=a b' 7"]),
             (act.UNSETS, ('agg', '--help'),
              ['openstack aggregate unset --property=--help 7']),
-            (act.SETS, ('agg', 'a=b', 'c'), None),
-            (act.UNSETS, ('agg', 'a\nb'), None),
-            (act.AMOUNT, ('cpu_allocation_ratio', '2'), None),
+            (act.SETS, ('agg', 'a=b', 'c'), []),
+            (act.UNSETS, ('agg', 'a\nb'), []),
+            (act.AMOUNT, ('cpu_allocation_ratio', '2'), []),
             (act.MAPPED, (), ['nova-manage cell_v2 discover_hosts']),
             (act.MIRRORED, ('agg',),
              ['nova-manage placement sync_aggregates']),
-            (act.ANOTHER, (), None),
-            (act.NOTHING, (), None),
+            (act.ANOTHER, (), []),
+            (act.NOTHING, (), []),
         ):  # fmt: skip
             self.assertEqual(expected, make(supposes, names))
+
+    def test_several_acts(self):
+        """All of them, or none: half of the way helps nobody."""
+        mapped = act.Act(act.REPAIR, '', act.MAPPED)
+        expected = [
+            'openstack compute service set --enable host1 nova-compute',
+            'nova-manage cell_v2 discover_hosts',
+        ]
+        self.assertEqual(expected, make(act.RUNS, others=[mapped]))
+        bought = act.Act(act.REPAIR, '', act.ANOTHER)
+        self.assertEqual([], make(act.RUNS, others=[bought]))
 
     def test_what_a_member_wrote(self):
         described = ['--flavor=1', '--hint=a=$(touch x)', '--hint=--help=x']
@@ -79,10 +91,10 @@ class MakeTestCase(testtools.TestCase):
         words = ['nova-ext-sched', 'make-room', *described]
         self.assertEqual(words, shlex.split(line))
         for unsafe in ([], ['--hint=a=\nb']):
-            self.assertIsNone(make(act.ROOM, described=unsafe))
+            self.assertEqual([], make(act.ROOM, described=unsafe))
 
     def test_many_hosts(self):
-        self.assertIsNone(make(act.RUNS, most=0))
+        self.assertEqual([], make(act.RUNS, most=0))
 
     def test_names_that_a_shell_would_run(self):
         """Pasted, nothing runs but the program, and words arrive unchanged."""
@@ -107,5 +119,5 @@ class MakeTestCase(testtools.TestCase):
 
     def test_names_that_are_no_words(self):
         for name in REFUSED:
-            self.assertIsNone(make(act.RUNS, host=name))
-            self.assertIsNone(make(act.GETS_TRAIT, (name,)))
+            self.assertEqual([], make(act.RUNS, host=name))
+            self.assertEqual([], make(act.GETS_TRAIT, (name,)))
