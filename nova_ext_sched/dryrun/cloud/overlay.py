@@ -18,6 +18,7 @@ import typing
 
 from nova import objects
 import nova.conf
+import os_traits
 from oslo_utils import uuidutils
 
 from nova_ext_sched import grouping
@@ -32,9 +33,6 @@ if typing.TYPE_CHECKING:
     from nova_ext_sched.dryrun.cloud import snapshot
 
 CONF = nova.conf.CONF
-
-#: The trait of a provider while its nova-compute is disabled.
-DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,8 +250,10 @@ def _find_mirrored(
     for trait, provider, has in supposed.traits:
         traits.setdefault(trait, {})[provider] = has
     for host in supposed.running:
-        for node in cloud.nodes_of(host):
-            traits.setdefault(DISABLED_TRAIT, {})[node] = False
+        lacking = dict.fromkeys(cloud.nodes_of(host), False)
+        traits.setdefault(os_traits.COMPUTE_STATUS_DISABLED, {}).update(
+            lacking
+        )
     return changes, traits
 
 

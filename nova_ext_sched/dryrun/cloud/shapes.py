@@ -29,11 +29,11 @@ from nova import servicegroup
 import nova.conf
 from nova.db.main import api as main_db
 from nova.db.main import models
+import os_traits
 import sqlalchemy as sa
 
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import ledger
-from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import process
 from nova_ext_sched.dryrun.cloud import snapshot
 
@@ -145,7 +145,9 @@ class Shapes:
         amounts: dict[typing.Hashable, float] = {}
         amounts.update(self._devices.get(node, {}))
         amounts |= _read_amounts(providers.get_stored(node))
-        traits = providers.get_traits(node) - {overlay.DISABLED_TRAIT}
+        traits = providers.get_traits(node) - {
+            os_traits.COMPUTE_STATUS_DISABLED
+        }
         for nested in providers.trees[node] - {node}:
             # Another has one like it, or more of them.
             key = (

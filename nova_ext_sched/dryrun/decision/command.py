@@ -15,9 +15,9 @@ import shlex
 
 from nova.compute import power_state
 from nova.compute import vm_states
+import os_traits
 
 from nova_ext_sched import messages
-from nova_ext_sched.dryrun.cloud import overlay
 from nova_ext_sched.dryrun.cloud import placement
 from nova_ext_sched.dryrun.decision import trial
 from nova_ext_sched.policy import act
@@ -124,7 +124,9 @@ def _set_traits(step: trial.Step, trials: trial.Trials) -> Iterator[Words]:
             yield *_OF_TRAITS, 'trait', 'create', name
     for uuid in step.hosts:
         # A list that was read before a host is enabled would disable it again.
-        before = providers.get_traits(uuid) - {overlay.DISABLED_TRAIT}
+        before = providers.get_traits(uuid) - {
+            os_traits.COMPUTE_STATUS_DISABLED
+        }
         after = sorted(before | names if gets else before - names)
         yield (
             *(*_OF_TRAITS, 'resource', 'provider', 'trait', 'set'),

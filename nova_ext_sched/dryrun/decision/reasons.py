@@ -183,8 +183,6 @@ _MOST_ITEMS = 20
 # Acts on aggregates, which are found by asking the policy.
 _OF_AGGREGATES = act.LEAVES, act.JOINS, act.SETS, act.UNSETS
 
-#: The trait that nova-compute gives its provider while it is disabled.
-DISABLED_TRAIT = 'COMPUTE_STATUS_DISABLED'
 _REFUSED = refusals.Refusal('are refused')
 
 

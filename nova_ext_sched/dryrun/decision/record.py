@@ -28,6 +28,8 @@ from collections.abc import Collection
 from collections.abc import Sequence
 import typing
 
+import os_traits
+
 from nova_ext_sched import fields
 from nova_ext_sched import messages
 from nova_ext_sched.dryrun.cloud import query
@@ -42,7 +44,7 @@ _SET = 'use openstack resource provider aggregate set'
 
 _ENABLED = refusals.Refusal(
     'are enabled in nova, but disabled in placement (trait '
-    f'{reasons.DISABLED_TRAIT}): restart nova-compute there',
+    f'{os_traits.COMPUTE_STATUS_DISABLED}): restart nova-compute there',
     'disabled in placement',
     acts=(
         act.Act(
@@ -66,7 +68,7 @@ def compare(
     :param policy: policy of the request filter that added the part
     :param uuids: UUIDs of the hosts that do not satisfy it
     """
-    if part.value == f'!{reasons.DISABLED_TRAIT}':
+    if part.value == f'!{os_traits.COMPUTE_STATUS_DISABLED}':
         return {uuid: _judge_service(words, uuid) for uuid in uuids}
     if part.key != 'member_of':
         return {}
