@@ -189,8 +189,11 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
             ``where`` of each is its path in the body
         """
         policy = validate(body, NESTED)['server_group']['policy']
-        rules = policy.get('rules', {})
-        return cls(policy=policy['name'], rules=rules, group_id=group_id)
+        return cls(
+            policy=policy['name'],
+            rules=policy.get('rules', {}),
+            group_id=group_id,
+        )
 
     @classmethod
     def from_nova_body(
@@ -204,8 +207,11 @@ class InstanceGroupPolicy(base.NovaExtSchedObject):
             "rules": {...}}}``
         """
         group = validate(body, NOVA)['server_group']
-        rules = group.get('rules', {})
-        return cls(policy=group['policy'], rules=rules, group_id=group_id)
+        return cls(
+            policy=group['policy'],
+            rules=group.get('rules', {}),
+            group_id=group_id,
+        )
 
     def to_nested_body(self, name: str) -> dict[str, typing.Any]:
         """Return the request body of the specification.

@@ -268,7 +268,6 @@ def make(
     :param project: see :class:`Auditor`
     :raises exception.InvalidValue: what is named does not exist
     """
-    found = None
-    if hosts or aggregates:
-        found = selection.find(cloud, hosts, aggregates)
+    is_narrowed = hosts or aggregates
+    found = selection.find(cloud, hosts, aggregates) if is_narrowed else None
     return Auditor(cloud, policies, found, project)

@@ -29,7 +29,6 @@ class CellFailed(exception.NovaExtSchedError):
         'the database of cell {cell} (nova-manage cell_v2 list_cells): '
         'expected an answer, got {cause}'
     )
-    cause: str
 
 
 class NoAnswerError(Exception):

@@ -244,8 +244,7 @@ class ReportClient(report.SchedulerReportClient):
             raise PlacementFailed(
                 query=f'{_ALLOCATIONS}{consumer}', cause=response.text
             )
-        found: _Body = response.json()
-        return found
+        return dict(response.json())
 
     def put(
         self, url: str, data: _Body, *_: object, **__: object

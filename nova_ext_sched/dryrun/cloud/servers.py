@@ -498,10 +498,8 @@ def find_common_flavor(cloud: snapshot.Snapshot) -> list[typing.Any]:
     counts = collections.Counter[int]()
     for found in cloud.ask_cells(_select_flavors).values():
         counts.update(found)
-    if not counts:
-        return []
     # Of equal ones the oldest.
-    wanted = min(counts, key=lambda one: (-counts[one], one))
+    wanted = min(counts, key=lambda one: (-counts[one], one), default=None)
     known = objects.FlavorList.get_all(process.context())
     return [one for one in known if one.id == wanted]
 

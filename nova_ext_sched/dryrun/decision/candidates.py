@@ -543,10 +543,7 @@ def _run(filter_: typing.Any, ctxt: typing.Any, spec_obj: typing.Any) -> bool:
 
 def _to_primitive(spec_obj: typing.Any) -> dict[str, typing.Any]:
     """Return the fields of a request that are set, as nova stores them."""
-    found: dict[str, typing.Any] = spec_obj.obj_to_primitive()[
-        'nova_object.data'
-    ]
-    return found
+    return dict(spec_obj.obj_to_primitive()['nova_object.data'])
 
 
 def say_change(

@@ -111,8 +111,6 @@ class BadRequest(InvalidQuestion):
     :param got: its reason
     """
 
-    got: str
-
 
 class GlanceFailed(exception.NovaExtSchedError):
     """Glance does not answer to the user's credentials, or not at all.
