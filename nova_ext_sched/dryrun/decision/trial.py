@@ -184,34 +184,38 @@ class Trials:
 
         Whether the request, its image, flavor or group may change depends on
         the server alone. Of the host depend RUNS (one that is forced down
-        stays so while its servers are evacuated), UNHELD, JOINS and LEAVES:
-        nova-api refuses (409) to put a host into a second availability zone,
-        or to change the zone of a host with servers.
+        stays so while its servers are evacuated), UNHELD, JOINS and LEAVES.
 
         :param node: UUID of the host's compute node
         """
-        if the_act.supposes == act.RUNS:
-            return not self._is_being_evacuated(node)
-        if the_act.supposes in (act.REQUEST, act.IMAGE):
-            later = set() if self.stays else _DROPPABLE_OF_EXISTING
-            return self.is_new or {*the_act.names} <= later
-        if the_act.supposes in (act.SETS, act.UNSETS):
-            # Without names, no aggregate was found for the act.
-            return bool(the_act.names)
-        if the_act.supposes == act.RULE:
-            return self.is_new
-        if the_act.supposes == act.UNHELD:
-            return node in self.unheld
-        if (
-            the_act.supposes in (act.ANOTHER, act.DOMAIN)
-            and self.group is not None
-        ):
-            # A group that stays together does not go to a new host.
-            return bool(self.group.policy != 'affinity')
-        if the_act.supposes == act.FLAVOR:
-            return bool(self.smaller)
-        if the_act.supposes not in (act.JOINS, act.LEAVES):
-            return True
+        match the_act.supposes:
+            case act.RUNS:
+                return not self._is_being_evacuated(node)
+            case act.REQUEST | act.IMAGE:
+                later = set() if self.stays else _DROPPABLE_OF_EXISTING
+                return self.is_new or {*the_act.names} <= later
+            case act.SETS | act.UNSETS:
+                # Without names, no aggregate was found for the act.
+                return bool(the_act.names)
+            case act.RULE:
+                return self.is_new
+            case act.UNHELD:
+                return node in self.unheld
+            case act.ANOTHER | act.DOMAIN:
+                # A group that stays together does not go to a new host.
+                return self.group is None or self.group.policy != 'affinity'
+            case act.FLAVOR:
+                return bool(self.smaller)
+            case act.JOINS | act.LEAVES:
+                return self._keeps_zone(the_act, node)
+        return True
+
+    def _keeps_zone(self, the_act: act.Act, node: str) -> bool:
+        """Return whether nova-api lets a host join or leave aggregates.
+
+        It refuses (409) to put a host into a second availability zone, or to
+        change the zone of a host with servers.
+        """
         known = self.cloud.aggs_by_id.values()
         named = [one for one in known if one.name in the_act.names]
         mine = self.cloud.aggregates_of(self.cloud.nodes[node].host)
