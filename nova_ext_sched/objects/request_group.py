@@ -117,21 +117,25 @@ class RequestGroup(base.NovaExtSchedObject):
                     where=key, expected='the parameter once', got=value
                 )
             seen.add(key)
-            if kind == 'resources':
-                group.resources = _parse_resources(value, key)
-            elif kind == 'required':
-                names = value.split(',')
-                forbidden = {name for name in names if name.startswith('!')}
-                group.required_traits = set(names) - forbidden
-                group.forbidden_traits = {name[1:] for name in forbidden}
-            elif kind == 'in_tree':
-                group.in_tree = value
-            elif value.startswith('!'):
-                uuids = _parse_aggregates(value[1:], key)
-                group.forbidden_aggregates.update(uuids)
-            else:
-                uuids = _parse_aggregates(value, key)
-                group.required_aggregates = [*group.required_aggregates, uuids]
+            match kind:
+                case 'resources':
+                    group.resources = _parse_resources(value, key)
+                case 'required':
+                    names = value.split(',')
+                    forbidden = {one for one in names if one.startswith('!')}
+                    group.required_traits = set(names) - forbidden
+                    group.forbidden_traits = {one[1:] for one in forbidden}
+                case 'in_tree':
+                    group.in_tree = value
+                case 'member_of' if value.startswith('!'):
+                    uuids = _parse_aggregates(value[1:], key)
+                    group.forbidden_aggregates.update(uuids)
+                case 'member_of':
+                    uuids = _parse_aggregates(value, key)
+                    group.required_aggregates = [
+                        *group.required_aggregates,
+                        uuids,
+                    ]
         return group
 
     def to_queryparams(self) -> list[tuple[str, str]]:

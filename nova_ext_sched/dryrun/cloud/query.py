@@ -70,15 +70,16 @@ def split(text: str) -> list[Part]:
     parts: list[Part] = []
     groups: dict[str, list[tuple[str, str]]] = {}
     for key, value in parse.parse_qsl(text):
-        if key in ('resources', 'required', 'root_required'):
-            parts += [Part(key, item) for item in value.split(',')]
-        elif key == 'member_of' and value.startswith('!'):
-            uuids = Part(key, value).aggregates
-            parts += [Part(key, f'!in:{uuid}') for uuid in uuids]
-        elif key in ('member_of', 'in_tree'):
-            parts.append(Part(key, value))
-        elif match := _OF_GROUP.fullmatch(key):
-            groups.setdefault(match[2], []).append((match[1], value))
+        match key:
+            case 'resources' | 'required' | 'root_required':
+                parts += [Part(key, item) for item in value.split(',')]
+            case 'member_of' if value.startswith('!'):
+                uuids = Part(key, value).aggregates
+                parts += [Part(key, f'!in:{uuid}') for uuid in uuids]
+            case 'member_of' | 'in_tree':
+                parts.append(Part(key, value))
+            case _ if found := _OF_GROUP.fullmatch(key):
+                groups.setdefault(found[2], []).append((found[1], value))
     # Groups of equal devices are one part.
     return parts + list(
         dict.fromkeys(

@@ -414,22 +414,24 @@ def change_request(spec_obj: typing.Any, acts: Iterable[act.Act]) -> None:
         use, or a rule of the server group and its limit
     """
     for the_act in acts:
-        if the_act.supposes == act.RULE:
-            rule, limit = the_act.names
-            spec_obj.instance_group._rules = {rule: limit}
-            continue
-        for name in the_act.names:
-            if the_act.supposes == act.IMAGE:
-                _leave_out_property(spec_obj.image, name)
-            elif the_act.supposes == act.FLAVOR:
+        match the_act.supposes:
+            case act.RULE:
+                rule, limit = the_act.names
+                spec_obj.instance_group._rules = {rule: limit}
+            case act.FLAVOR:
+                [name] = the_act.names
                 spec_obj.flavor = objects.Flavor.get_by_name(
                     nova_context.get_admin_context(), name
                 )
                 spec_obj.numa_topology = hardware.numa_get_constraints(
                     spec_obj.flavor, spec_obj.image
                 )
-            else:
-                _leave_out(spec_obj, name)
+            case act.IMAGE:
+                for name in the_act.names:
+                    _leave_out_property(spec_obj.image, name)
+            case act.REQUEST:
+                for name in the_act.names:
+                    _leave_out(spec_obj, name)
 
 
 def _leave_out(spec_obj: typing.Any, name: str) -> None:
