@@ -153,25 +153,21 @@ class Ledger:
             change.subtract(dict(amounts(held['allocations'])))
         for (provider, name), amount in wanted:
             # The claim of a candidate fits; what is carried over may not.
-            key = provider, name
-            if key in carried and not self._gives(*key, amount):
+            if (provider, name) in carried and not self._gives(
+                provider, name, amount
+            ):
                 return _refuse(
                     f"Unable to create allocation for '{name}' on resource "
                     f"provider '{provider}'. The requested amount would "
                     f'violate inventory constraints.'
                 )
-        short = [
-            key
-            for key, amount in change.items()
-            if amount > 0 and amount > self.get_free(*key)
-        ]
-        if short:
-            provider, name = short[0]
-            return _refuse(
-                f"Unable to create allocation for '{name}' on resource "
-                f"provider '{provider}'. The requested amount would exceed "
-                f'the capacity.'
-            )
+        for (provider, name), amount in change.items():
+            if amount > 0 and amount > self.get_free(provider, name):
+                return _refuse(
+                    f"Unable to create allocation for '{name}' on resource "
+                    f"provider '{provider}'. The requested amount would "
+                    f'exceed the capacity.'
+                )
         for key, amount in change.items():
             self._taken[key] = self._taken.get(key, 0) + amount
         for consumer, body in bodies.items():

@@ -410,10 +410,9 @@ class Providers:
 
         :returns: ``capacity`` and ``used`` of each resource class
         """
-        if uuid not in self._rooms:
-            inventories: dict[str, typing.Any] = self.get_inventories(uuid)
-        else:
-            inventories = self._rooms[uuid]
+        inventories = self._rooms.get(uuid)
+        if inventories is None:
+            inventories = self.get_inventories(uuid)
         for name, changed in self._supposed.get(uuid, {}).items():
             stored = {**self.get_stored(uuid)[name], **changed}
             inventories = {

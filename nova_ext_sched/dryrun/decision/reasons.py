@@ -558,12 +558,13 @@ class _AggregateFinder:
         # no other object gets the same id().
         key = kind, policy.name, *map(id, state.aggregates)
         if key not in self._found:
-            if kind == act.LEAVES:
-                names = _find_closing(judge, state)
-            elif kind == act.JOINS:
-                names = _find_opening(judge, state, self.known)
-            else:
-                names = self._find_item(kind, judge, state)
+            match kind:
+                case act.LEAVES:
+                    names = _find_closing(judge, state)
+                case act.JOINS:
+                    names = _find_opening(judge, state, self.known)
+                case _:
+                    names = self._find_item(kind, judge, state)
             self._found[key] = names
         return self._found[key]
 
