@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import re
 import typing
 
+import os_traits
 from oslo_utils import uuidutils
 import sqlalchemy as sa
 
@@ -106,7 +107,7 @@ class Trees:
                 'traits': [
                     name
                     for name in provider['traits']
-                    if name != 'COMPUTE_STATUS_DISABLED'
+                    if name != os_traits.COMPUTE_STATUS_DISABLED
                 ],
                 'allocations': {},
             }

@@ -131,7 +131,7 @@ def forms(
 
 
 def key_of(resources: Iterable[typing.Any]) -> tuple[str, ...]:
-    """Return what is equal for equal queries.
+    """Return a key that is equal for equal queries.
 
     :param resources: the result of :func:`forms`
     """
