@@ -8,6 +8,7 @@ plain nova does otherwise, plain nova must do otherwise in some step.
 
 import io
 import pathlib
+import tempfile
 import time
 import unittest
 from unittest import mock
@@ -24,6 +25,36 @@ from nova_ext_sched.simulator import worker
 from tests.functional import shared  # noqa: F401
 
 SCENARIOS = pathlib.Path(simulator.__file__).parent / 'scenarios'
+
+
+# The worst host first, for each server.
+TRAITS = """
+nova_conf:
+  nova_ext_sched: {enable_isolated_aggregate_filtering: true}
+host_filters: [IsolatedAggregatesFilter]
+hosts:
+  - misspelt
+  - {name: gold, traits: [CUSTOM_GOLD, HW_CPU_X86_AVX2]}
+  - general
+prefer: [misspelt, gold, general]
+aggregates:
+  misspelt:
+    hosts: misspelt
+    metadata: {'trait:CUSTOM_no': required}
+  gold:
+    hosts: gold
+    metadata: {'trait:CUSTOM_GOLD': required, 'trait:CUSTOM_NEW': required}
+flavors:
+  plain: {}
+  gold:
+    extra_specs:
+      trait:CUSTOM_GOLD: required
+      trait:CUSTOM_NEW: required
+      trait:HW_CPU_X86_AVX2: required
+steps:
+  - {boot: one, flavor: gold, expect: gold}
+  - {boot: two, flavor: plain, expect: general}
+"""
 
 
 @ddt.ddt
@@ -91,3 +122,14 @@ class ScenariosTest(unittest.TestCase):
             run = self.run_cloud(data, False)
         made = report.make(scenario.parse(data), run)
         self.assertEqual(0, made.status, made.sentence)
+
+    def test_traits_that_aggregates_imply(self):
+        """Beside those of the host; one that placement refuses is left out."""
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        file = pathlib.Path(folder) / 'scenario.yaml'
+        file.write_text(TRAITS)
+        data = check.load(str(file))
+        made = report.make(scenario.parse(data), self.run_cloud(data, False))
+        out = io.StringIO()
+        cli_report.write(out, made.sections, 100)
+        self.assertEqual(0, made.status, out.getvalue())
