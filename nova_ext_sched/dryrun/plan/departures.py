@@ -283,6 +283,9 @@ class Evacuations:
 
         :raises cells.CellFailed: the database stops answering
         """
+        if cell in self._cloud.silent_cells:
+            # None of its other hosts is judged; reading says why.
+            self._ahead.clear()
         if (cell, host) not in self._ahead:
             # A host that fails twice is read alone the second time.
             page = self._page_of.get((cell, host), [host])

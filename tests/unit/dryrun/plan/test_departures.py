@@ -89,7 +89,7 @@ class EvacuationsTestCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        cloud = self.useFixture(small.Small()).build(CLOUD)
+        cloud = self.cloud = self.useFixture(small.Small()).build(CLOUD)
         self.useFixture(fixtures.MockPatchObject(servers, 'PAGE', 3))
         # Hosts that were read; a cell that does not answer.
         self.asked, self.silent = [], ''
@@ -133,3 +133,10 @@ class EvacuationsTestCase(testtools.TestCase):
             self.assertRaises(cells.CellFailed, self.read, host)
         self.silent = ''
         self.assertEqual(['ab', 'c'], [self.read('h1'), self.read('h2')])
+
+    def test_a_cell_that_fails_after_a_page(self):
+        """No host of the page counts, as if it had been read alone."""
+        self.assertEqual('ab', self.read('h1'))
+        self.silent = 'cell1'
+        self.cloud.silent_cells['cell1'] = 'away'
+        self.assertRaises(cells.CellFailed, self.read, 'h2')
