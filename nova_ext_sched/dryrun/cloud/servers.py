@@ -34,6 +34,9 @@ from nova_ext_sched.queries import servers as queries
 
 # Servers that are read at once: it bounds the memory, whatever a host holds.
 PAGE = 500
+# The same where their system metadata is read: for more than 200 UUIDs MariaDB
+# does not look into its index, and may read that of deleted servers, too.
+_WITH_METADATA = 100
 
 # Request specs that one statement reads. For more of them PostgreSQL reads the
 # whole table, with those of servers that were deleted and never archived.
@@ -180,11 +183,12 @@ class Reader:
             filters['project_id'] = self.project
         if wanted is None:
             wanted = [*itertools.chain(*self.list_on(cell, hosts).values())]
-        for start in range(0, len(wanted), PAGE):
+        size = _WITH_METADATA if 'system_metadata' in attrs else PAGE
+        for start in range(0, len(wanted), size):
             instances = self.cloud.ask_cell(
                 mapping,
                 _select_instances,
-                {**filters, 'uuid': wanted[start : start + PAGE]},
+                {**filters, 'uuid': wanted[start : start + size]},
                 attrs,
             )
             specs = _select_specs(self._ctxt, [one.uuid for one in instances])

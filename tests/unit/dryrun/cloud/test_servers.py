@@ -41,7 +41,8 @@ class ReadTestCase(testtools.TestCase):
             ]
 
         with (
-            mock.patch.object(servers, 'PAGE', 2),
+            mock.patch.object(servers, 'PAGE', 3),
+            mock.patch.object(servers, '_WITH_METADATA', 2),
             mock.patch.object(objects, 'InstanceList') as listed,
             mock.patch.object(servers, '_select_specs') as select,
         ):
@@ -56,12 +57,15 @@ class ReadTestCase(testtools.TestCase):
                 again = [
                     *reader.read_on('cell', ['h', 'i', 'j'], with_disks=True)
                 ]
+            # Without system metadata more are read at once.
+            [*reader.read_on('cell', ['h', 'i', 'j'], attrs=['flavor'])]
         read = [(one.uuid, one.text) for one in found]
         self.assertEqual([('a', 'text'), ('b', None), ('c', None)], read)
         self.assertEqual(['b'], [one.uuid for one in found if one.is_grouped])
         common = {'deleted': False, 'host': [*'hij'], 'project_id': 'p'}
         expected = [{**common, 'uuid': ['a', 'b']}, {**common, 'uuid': ['c']}]
-        self.assertEqual(expected * 2, asked)
+        whole = {**common, 'uuid': ['a', 'b', 'c']}
+        self.assertEqual([*expected, *expected, whole], asked)
         self.assertEqual({None}, {one.disks for one in found})
         # Those of servers without an image are read, of a page at once.
         bdms.bdms_by_instance_uuid.assert_called_once_with(None, ['b'])
