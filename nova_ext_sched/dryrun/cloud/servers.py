@@ -34,13 +34,12 @@ from nova_ext_sched.queries import servers as queries
 
 # Servers that are read at once: it bounds the memory, whatever a host holds.
 PAGE = 500
-# The same where their system metadata is read: for more than 200 UUIDs MariaDB
-# does not look into its index, and may read that of deleted servers, too.
-_WITH_METADATA = 100
 
-# Request specs that one statement reads. For more of them PostgreSQL reads the
-# whole table, with those of servers that were deleted and never archived.
-_SPECS = 100
+# UUIDs in one statement about request specs or system metadata. With more of
+# them PostgreSQL reads all request specs, and MariaDB does not look into the
+# index of system metadata: both read those of servers that were deleted and
+# never archived, too.
+_UUIDS = 100
 
 # The most servers that are read to find one by its name.
 _MOST_NAMED = 1000
@@ -183,7 +182,7 @@ class Reader:
             filters['project_id'] = self.project
         if wanted is None:
             wanted = [*itertools.chain(*self.list_on(cell, hosts).values())]
-        size = _WITH_METADATA if 'system_metadata' in attrs else PAGE
+        size = _UUIDS if 'system_metadata' in attrs else PAGE
         for start in range(0, len(wanted), size):
             instances = self.cloud.ask_cell(
                 mapping,
@@ -357,7 +356,7 @@ def _select_specs(
         context.session,
         query.select_from(joined).where(column.in_(queries.UUIDS)),
         uuids,
-        _SPECS,
+        _UUIDS,
     )
     return {uuid: (text, member is not None) for uuid, text, member in rows}
 

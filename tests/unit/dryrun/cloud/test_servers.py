@@ -42,7 +42,7 @@ class ReadTestCase(testtools.TestCase):
 
         with (
             mock.patch.object(servers, 'PAGE', 3),
-            mock.patch.object(servers, '_WITH_METADATA', 2),
+            mock.patch.object(servers, '_UUIDS', 2),
             mock.patch.object(objects, 'InstanceList') as listed,
             mock.patch.object(servers, '_select_specs') as select,
         ):
@@ -105,7 +105,7 @@ class SelectSpecsTestCase(testtools.TestCase):
             lambda *args: asked.append('request_specs' in args[2]),
         )
         ctxt = context.get_admin_context()
-        with mock.patch.object(servers, '_SPECS', 2):
+        with mock.patch.object(servers, '_UUIDS', 2):
             found = servers._select_specs(ctxt, [*'abcd'])
         expected = {uuid: (f'of {uuid}', uuid == 'b') for uuid in 'abc'}
         self.assertEqual(expected, found)
