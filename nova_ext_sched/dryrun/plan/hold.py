@@ -349,7 +349,7 @@ class _Trial:
         for flavor, coming in one.coming:
             with one.cloud.fork() as trial:
                 fits = coming.fill(trial, barred)
-                number = sum(1 for _ in itertools.islice(fits, newcomers.MOST))
+                number = sum(1 for _ in itertools.islice(fits, survive.MOST))
             name = messages.clean(flavor.name)
             yield plans.Price(flavor.flavorid, name, number)
 

@@ -38,9 +38,6 @@ from nova_ext_sched.dryrun.plan import destinations
 from nova_ext_sched.dryrun.plan import movable
 from nova_ext_sched.dryrun.plan import shared_answers
 
-#: The most servers that are counted: each is placed, and evacuated.
-MOST = 2000
-
 
 class Newcomers:
     """New servers of one request.

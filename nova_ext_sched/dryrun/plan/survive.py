@@ -40,6 +40,8 @@ from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import plans
 
+#: The most new servers that are counted: each is placed, and evacuated.
+MOST = 2000
 # The most choices of spares that are tried before fewer are left out.
 _MOST_TRIED = 200
 # The most failures that strand servers which the progress line names.
@@ -415,7 +417,7 @@ class Spare:
             id=self.flavor.flavorid,
             name=messages.clean(self.flavor.name),
             fit=len(self.came),
-            or_more=len(self.came) >= newcomers.MOST,
+            or_more=len(self.came) >= MOST,
             spare=self.servers,
             failure=messages.clean(self.failure),
             reason=self.reason,
@@ -437,7 +439,7 @@ def _count_spare(
     """
     coming = newcomers.make(places, flavor, project)
     with places.cloud.fork() as future:
-        came = [*itertools.islice(coming.fill(future, barred), newcomers.MOST)]
+        came = [*itertools.islice(coming.fill(future, barred), MOST)]
     reason = cause = ''
     if not came:
         answer = document.make_answer(coming.explain(barred))

@@ -11,7 +11,6 @@ from nova import exception as nova_exception
 from nova_ext_sched.dryrun.cloud import servers
 from nova_ext_sched.dryrun.decision import admission
 from nova_ext_sched.dryrun.plan import destinations
-from nova_ext_sched.dryrun.plan import newcomers
 from nova_ext_sched.dryrun.plan import planner
 from nova_ext_sched.dryrun.plan import shared_answers
 from nova_ext_sched.dryrun.plan import survive
@@ -284,7 +283,7 @@ class SpareTestCase(small.TestCase):
         self.assertEqual((4, 2), (found.fit, found.may_come))
 
     def test_there_are_no_more_than_are_counted(self):
-        with mock.patch.object(newcomers, 'MOST', 3):
+        with mock.patch.object(survive, 'MOST', 3):
             found = self.spare({'a': 4, 'b': 4}, {}, 1)
         expected = ['1', '1', 3, True, 3, '', '', '']
         self.assertEqual(expected, [*vars(found).values()])
@@ -300,7 +299,7 @@ class SpareTestCase(small.TestCase):
             return find(asked, shared, uuids)
 
         with (
-            mock.patch.object(newcomers, 'MOST', 5),
+            mock.patch.object(survive, 'MOST', 5),
             mock.patch.object(
                 shared_answers.Verdicts, '_find_passing', find_passing
             ),
